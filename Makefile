@@ -1,0 +1,56 @@
+# The targets a person and CI use; `make help` lists them.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup jail run test test-long format lint type bench clean
+
+help:  ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+$(STAMP): pyproject.toml CMakeLists.txt $(wildcard native/launcher/*)
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; name one with make PYTHON=...")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $(STAMP)
+
+setup: $(STAMP) jail  ## create the environment and install into it
+
+# bubblewrap is the main jail. Where it may not be installed the fallback jail serves, and `outpace doctor` says so.
+jail:
+	@command -v bwrap >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+	  && (apt-get install -y -qq bubblewrap || (apt-get update -qq && apt-get install -y -qq bubblewrap)) >/dev/null 2>&1; } \
+	  || echo "bubblewrap could not be installed: the fallback jail will serve (see outpace doctor)"
+
+run: setup  ## the main job: make the shipped example faster, under five minutes
+	$(BIN)/outpace doctor
+	$(BIN)/outpace run examples/csv-sum --trials 12 --minutes 4
+
+test: setup  ## all tests
+	$(BIN)/python -m pytest -q
+
+test-long: setup  ## the slow suites behind the published figures
+	$(BIN)/python benchmarks/judge_exploits.py
+	$(BIN)/python benchmarks/judge_noise.py
+
+format: setup  ## format Python and C++
+	$(BIN)/ruff format src tests benchmarks examples
+	$(BIN)/ruff check --fix src tests benchmarks examples
+	$(BIN)/clang-format -i native/launcher/*.cpp native/launcher/*.hpp
+
+lint: setup  ## check formatting and style
+	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/ruff check src tests benchmarks examples
+	$(BIN)/clang-format --dry-run -Werror native/launcher/*.cpp native/launcher/*.hpp
+
+type: setup  ## mypy --strict on src/
+	$(BIN)/mypy
+
+bench: setup  ## make the published figures again (slow)
+	for script in benchmarks/judge_*.py; do $(BIN)/python $$script; done
+
+clean:  ## remove everything that was made
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,209 @@
+#include "command_calls.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <string_view>
+
+#include "failure.hpp"
+
+namespace outpace {
+namespace {
+
+[[noreturn]] void fault(std::uint32_t call, const char* text) {
+    throw Trouble{Status::fault, call, text};
+}
+
+[[noreturn]] void failed(std::uint32_t call, const std::string& what) {
+    throw Trouble{Status::call_failed, call, what + ": " + std::strerror(errno)};
+}
+
+void write_whole(int descriptor, std::string_view content, std::uint32_t call) {
+    while (!content.empty()) {
+        const ssize_t written = write(descriptor, content.data(), content.size());
+        if (written < 0 && errno != EINTR) {
+            failed(call, "cannot write a call's input");
+        }
+        content.remove_prefix(static_cast<std::size_t>(written < 0 ? 0 : written));
+    }
+}
+
+// Reads one record, already known to lie in the input region with its parts.
+class Loader {
+  public:
+    Loader(std::uint32_t index, const Region& input, const Region& output, Descriptor folder)
+        : index_(index), input_(input), output_(output) {
+        call_.folder = std::move(folder);
+    }
+
+    void take(const Part& part) {
+        switch (static_cast<PartKind>(part.kind)) {
+            case PartKind::standard_input:
+                return take_standard_input(content(part.offset, part.bytes));
+            case PartKind::file:
+                return take_file(name(part), content(part.offset, part.bytes), part.mode & 0777);
+            case PartKind::argument:
+                return take_argument(content(part.offset, part.bytes));
+            case PartKind::output_file:
+                name(part);
+                return take_result(part, sizeof(std::uint64_t));
+            case PartKind::standard_output:
+            case PartKind::exit_status:
+                return take_result(part, sizeof(std::uint64_t));
+            case PartKind::usage:
+                return take_result(part, 3 * sizeof(std::uint64_t));
+        }
+        fault(index_, "a part has an unknown kind");
+    }
+
+    CommandCall finish() { return std::move(call_); }
+
+  private:
+    std::string_view content(std::uint64_t offset, std::uint64_t bytes) const {
+        if (!input_.holds(offset, bytes)) {
+            fault(index_, "a part's data lies outside the input region");
+        }
+        return {reinterpret_cast<const char*>(input_.base + offset), bytes};
+    }
+
+    // A relative path that stays in the call's folder.
+    std::string name(const Part& part) const {
+        const std::string path(content(part.name_offset, part.name_bytes));
+        bool sound = !path.empty() && path.find('\0') == path.npos;
+        for (const auto& step : std::filesystem::path(path)) {
+            sound = sound && !step.empty() && step != "/" && step != "." && step != "..";
+        }
+        if (!sound) {
+            fault(index_, "a file's name must be a relative path without '.' and '..'");
+        }
+        return path;
+    }
+
+    void take_standard_input(std::string_view bytes) {
+        Descriptor file(memfd_create("stdin", MFD_CLOEXEC));
+        if (!file.open()) {
+            failed(index_, "cannot make standard input");
+        }
+        write_whole(file.number(), bytes, index_);
+        lseek(file.number(), 0, SEEK_SET);
+        call_.standard_input = std::move(file);
+    }
+
+    void take_file(const std::string& path, std::string_view bytes, mode_t mode) {
+        for (auto slash = path.find('/'); slash != path.npos; slash = path.find('/', slash + 1)) {
+            if (mkdirat(call_.folder.number(), path.substr(0, slash).c_str(), 0755) != 0 && errno != EEXIST) {
+                failed(index_, "cannot make the folder of " + path);
+            }
+        }
+        const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+        const Descriptor file(openat(call_.folder.number(), path.c_str(), flags, 0600));
+        if (!file.open()) {
+            failed(index_, "cannot make the file " + path);
+        }
+        write_whole(file.number(), bytes, index_);
+        if (fchmod(file.number(), mode) != 0) {
+            failed(index_, "cannot set the mode of " + path);
+        }
+    }
+
+    void take_argument(std::string_view bytes) {
+        if (bytes.find('\0') != bytes.npos) {
+            fault(index_, "an argument contains a zero byte");
+        }
+        call_.arguments.emplace_back(bytes);
+    }
+
+    void take_result(const Part& part, std::uint64_t least) {
+        // For the fixed-size kinds out_bytes may be left 0.
+        const bool fixed = part.kind == static_cast<std::uint32_t>(PartKind::exit_status) ||
+                           part.kind == static_cast<std::uint32_t>(PartKind::usage);
+        const std::uint64_t bytes = fixed ? least : part.out_bytes;
+        if (bytes < least || !output_.holds(part.out_offset, bytes)) {
+            fault(index_, "a part's room lies outside the output region or is too small");
+        }
+        call_.results.push_back(part);
+    }
+
+    std::uint32_t index_;
+    const Region& input_;
+    const Region& output_;
+    CommandCall call_;
+};
+
+}  // namespace
+
+CallFolders::CallFolders() {
+    const char* temporary = std::getenv("TMPDIR");
+    base_ = std::string(temporary != nullptr && *temporary == '/' ? temporary : "/tmp") + "/calls";
+    if (mkdir(base_.c_str(), 0700) == 0) {
+        return;
+    }
+    // In a jail the name is always free. Outside one, workers share the folder.
+    base_ += '-' + std::to_string(getpid());
+    if (errno != EEXIST || mkdir(base_.c_str(), 0700) != 0) {
+        fail("cannot make the folder " + base_ + " for calls");
+    }
+}
+
+void CallFolders::clear() {
+    // What cannot be removed is left: it takes room from the candidate that made it so, nobody else.
+    std::error_code ignored;
+    std::filesystem::remove_all(base_, ignored);
+}
+
+Descriptor CallFolders::make() {
+    if (mkdir(base_.c_str(), 0700) != 0 && errno != EEXIST) {
+        return {};
+    }
+    std::string path = base_ + '/' + std::to_string(++serial_);
+    while (mkdir(path.c_str(), 0700) != 0) {
+        if (errno != EEXIST) {
+            return {};
+        }
+        path += 'x';  // an earlier call took the name; at some length mkdir refuses and the call has failed
+    }
+    return Descriptor(open(path.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
+std::vector<CommandCall> load_command_calls(const Request& request, const Region& input, const Region& output,
+                                            CallFolders& folders) {
+    if (request.count == 0 || !input.holds(request.offset, request.bytes)) {
+        fault(0, "no call records, or they lie outside the input region");
+    }
+    std::vector<CommandCall> calls;
+    std::uint64_t offset = request.offset;
+    const std::uint64_t end = request.offset + request.bytes;
+    for (std::uint32_t index = 0; index < request.count; ++index) {
+        CommandRecord record;
+        if (offset % 8 != 0 || end - offset < sizeof record) {
+            fault(index, "a call record is misaligned or cut off");
+        }
+        std::memcpy(&record, input.base + offset, sizeof record);
+        const std::uint64_t parts = std::uint64_t{record.parts} * sizeof(Part);
+        if (record.bytes > end - offset || record.bytes < sizeof record ||
+            record.bytes - sizeof record < parts) {
+            fault(index, "a call record is longer than the request");
+        }
+        Descriptor folder = folders.make();
+        if (!folder.open()) {
+            failed(index, "cannot make a call's folder");
+        }
+        Loader loader(index, input, output, std::move(folder));
+        for (std::uint32_t number = 0; number < record.parts; ++number) {
+            Part part;
+            std::memcpy(&part, input.base + offset + sizeof record + number * sizeof part, sizeof part);
+            loader.take(part);
+        }
+        calls.push_back(loader.finish());
+        offset += record.bytes;
+    }
+    return calls;
+}
+
+}  // namespace outpace

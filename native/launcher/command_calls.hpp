@@ -1,0 +1,47 @@
+// LOAD for a command: call records turned into folders, open files and argument lists.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "channel.hpp"
+#include "descriptor.hpp"
+#include "message.hpp"
+
+namespace outpace {
+
+// Why a request cannot be carried out. A fault is the judge's mistake; a failed call may be the candidate's
+// doing, who shares the file system with the server and can fill it up or tear folders down.
+struct Trouble {
+    Status status;
+    std::uint32_t call;
+    std::string text;
+};
+
+struct CommandCall {
+    Descriptor folder;
+    Descriptor standard_input;  // none: as the server's
+    std::vector<std::string> arguments;
+    std::vector<Part> results;  // parts that receive something afterwards, checked to fit the output region
+};
+
+// Where the calls' folders are made: "calls" in $TMPDIR or /tmp.
+class CallFolders {
+  public:
+    CallFolders();
+
+    // Removes what earlier calls left.
+    void clear();
+    Descriptor make();
+
+  private:
+    std::string base_;
+    std::uint64_t serial_ = 0;
+};
+
+// Throws Trouble.
+std::vector<CommandCall> load_command_calls(const Request& request, const Region& input, const Region& output,
+                                            CallFolders& folders);
+
+}  // namespace outpace

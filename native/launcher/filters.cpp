@@ -1,0 +1,177 @@
+#include "filters.hpp"
+
+#include <asm/ioctls.h>
+#include <asm/sockios.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+
+#include "bpf.hpp"
+#include "failure.hpp"
+#include "system_calls.hpp"
+
+#ifndef PR_SET_VMA
+#define PR_SET_VMA 0x53564d41
+#endif
+
+namespace outpace {
+namespace {
+
+using namespace system_calls;
+
+// CLONE_PARENT too: its child would hang beside the caller, outside the tree that is measured and killed.
+constexpr std::uint32_t clone_escapes = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC |
+                                        CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_PARENT |
+                                        CLONE_PTRACE | CLONE_UNTRACED;
+
+void add_clone(Policy& policy, bool fork, bool threads, Action refusal) {
+    policy.depends(
+        __NR_clone,
+        {when_any_bit(0, clone_escapes, refusal), when_all_bits(0, CLONE_THREAD, threads ? allow : refusal)},
+        fork ? allow : refusal);
+    // Its flags lie in memory, where a filter cannot see them. C libraries go back to clone.
+    policy.always(refuse(ENOSYS), {__NR_clone3});
+#if defined(__x86_64__)
+    policy.always(fork ? allow : refusal, {__NR_fork, __NR_vfork});
+#endif
+}
+
+// Reading limits is harmless; setting them is not. The new limit is the third argument.
+void add_limits(Policy& policy, Action refusal) {
+    policy.depends(__NR_prlimit64, {when_pointer(2, 0, allow)}, refusal);
+}
+
+// Naming threads and memory. Every other option is answered like one the kernel does not know; among them
+// PR_SET_PDEATHSIG, with which a program could outlive its judge.
+void add_prctl(Policy& policy) {
+    policy.depends(__NR_prctl,
+                   {when_equal(0, PR_SET_NAME, allow), when_equal(0, PR_GET_NAME, allow),
+                    when_equal(0, PR_SET_VMA, allow), when_equal(0, PR_GET_DUMPABLE, allow),
+                    when_equal(0, PR_GET_NO_NEW_PRIVS, allow), when_equal(0, PR_CAPBSET_READ, allow)},
+                   refuse(EINVAL));
+}
+
+// Without children there is nobody to signal but oneself. Where the jail has no pid namespace, the judge
+// would be within reach.
+void add_signalling(Policy& policy, bool fork, Action refusal) {
+    const auto self = static_cast<std::uint32_t>(getpid());
+    for (const int call : signalling) {
+        policy.depends(call, {when_equal(0, self, allow)}, fork ? allow : refusal);
+    }
+    policy.always(fork ? allow : refusal, signalling_by_descriptor);
+}
+
+// All but naming another process as the receiver of a descriptor's signals, and choosing the signal.
+void add_descriptor_control(Policy& policy, Action refusal) {
+    policy.depends(__NR_fcntl,
+                   {when_equal(1, F_SETOWN, refusal), when_equal(1, F_SETOWN_EX, refusal),
+                    when_equal(1, F_SETSIG, refusal), when_equal(1, F_NOTIFY, refusal),
+                    when_equal(1, F_SETLEASE, refusal)},
+                   allow);
+}
+
+// A function worker's share that does not change after loading.
+void add_worker_rules(Policy& policy, bool threads) {
+    add_clone(policy, false, threads, trap);
+    add_prctl(policy);
+    add_signalling(policy, false, trap);
+    policy.always(allow, computing);
+    policy.depends(__NR_rt_sigaction, {when_equal(0, SIGSYS, refuse(EPERM))}, allow);
+    // printf asks whether its descriptor is a terminal.
+    policy.always(refuse(ENOTTY), {__NR_ioctl});
+}
+
+constexpr std::uint32_t writing_flags = O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | O_APPEND;
+
+}  // namespace
+
+std::vector<sock_filter> program_filter(const ProgramRights& rights) {
+    Policy policy{{}, refuse(ENOSYS)};
+    const Action refusal = refuse(EPERM);
+    add_clone(policy, rights.fork, rights.threads || rights.fork, refusal);
+    add_limits(policy, refusal);
+    add_prctl(policy);
+    add_signalling(policy, rights.fork, refusal);
+    add_descriptor_control(policy, refusal);
+    if (rights.only_path != nullptr) {
+        const auto address = reinterpret_cast<std::uintptr_t>(rights.only_path);
+        policy.depends(__NR_execve, {when_pointer(0, address, allow)}, refusal);
+        policy.always(refusal, {__NR_execveat});
+    } else {
+        policy.always(allow, {__NR_execve, __NR_execveat});
+    }
+    // TIOCSTI types into the terminal, TIOCLINUX pastes into the console, the others are F_SETOWN again.
+    policy.depends(__NR_ioctl,
+                   {when_equal(1, TIOCSTI, refusal), when_equal(1, TIOCLINUX, refusal),
+                    when_equal(1, FIOSETOWN, refusal), when_equal(1, SIOCSPGRP, refusal)},
+                   allow);
+    policy.always(rights.fork ? allow : refusal, timers);
+    policy.always(allow, computing);
+    policy.always(allow, looking);
+    policy.always(allow, programs);
+    policy.always(refusal, hostile);
+    return assemble(policy);
+}
+
+std::vector<sock_filter> loading_filter(bool threads) {
+    Policy policy{{}, trap};
+    add_worker_rules(policy, threads);
+    add_limits(policy, trap);
+    add_descriptor_control(policy, trap);
+    // __O_TMPFILE contains O_DIRECTORY, but always comes with a writing flag.
+    policy.depends(__NR_openat, {when_any_bit(2, writing_flags, refuse(EACCES))}, allow);
+#if defined(__x86_64__)
+    policy.depends(__NR_open, {when_any_bit(1, writing_flags, refuse(EACCES))}, allow);
+#endif
+    policy.always(refuse(ENOSYS), {__NR_openat2});
+    policy.always(allow, looking);
+    // Only as install() does it for the calling filter, so without a listener that answers for the kernel.
+    policy.depends(__NR_seccomp,
+                   {when_not_equal(0, SECCOMP_SET_MODE_FILTER, trap), when_not_equal(1, install_flags, trap)},
+                   allow);
+    return assemble(policy);
+}
+
+std::vector<sock_filter> calling_filter(bool threads) {
+    Policy policy{{}, trap};
+    add_worker_rules(policy, threads);
+    if (threads) {
+        // Threaded code asks how many processors there are, and C libraries look for that in /sys. Refused,
+        // they count the affinity mask instead. Single-threaded code has no such excuse.
+        policy.always(refuse(EACCES), {__NR_openat});
+    }
+    return assemble(policy);
+}
+
+const char* hide_path(const char* path) {
+    const std::size_t length = std::strlen(path) + 1;
+    constexpr std::size_t room = 2 * 4096;
+    if (length > room / 2) {
+        fail("the program's path is too long", 0);
+    }
+    std::uint64_t dice[2];
+    if (getrandom(dice, sizeof dice, 0) != sizeof dice) {
+        fail("cannot get random bytes");
+    }
+    // The hint covers most of a 47-bit address space; where it is taken the kernel picks at random too.
+    const std::uintptr_t hint = (std::uintptr_t{1} << 33) + (dice[0] >> 18 & ~std::uintptr_t{0xffff});
+    void* page =
+        mmap(reinterpret_cast<void*>(hint), room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED) {
+        fail("cannot map a page for the program's path");
+    }
+    char* copy = static_cast<char*>(page) + dice[1] % (room - length);
+    std::memcpy(copy, path, length);
+    return copy;
+}
+
+}  // namespace outpace

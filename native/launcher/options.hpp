@@ -1,0 +1,34 @@
+// The launcher's command line. All of it comes from the trusted parent.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "limits.hpp"
+
+namespace outpace {
+
+enum class Mode { exec, function, command, probe };
+
+struct Options {
+    Mode mode = Mode::probe;
+    int namespaces = -1;  // descriptor of the jail's description
+    std::optional<Identity> identity;
+    Limits limits;
+    std::uint64_t threads = 1;
+    const char* folder = nullptr;  // where the program starts, as seen from inside the jail
+    bool allow_fork = false;
+    int socket = -1;
+    int input = -1;
+    int output = -1;
+    std::uint64_t input_bytes = 0;
+    std::uint64_t output_bytes = 0;
+    // The program and its arguments, ending in nullptr; or the library alone.
+    std::vector<char*> target;
+};
+
+// Exits with a message when the command line cannot be understood.
+Options parse_options(int argc, char** argv);
+
+}  // namespace outpace

@@ -1,0 +1,11 @@
+// The two servers. Each says HELLO, loads, says READY and answers requests until QUIT.
+#pragma once
+
+#include "options.hpp"
+
+namespace outpace {
+
+[[noreturn]] void serve_function(const Options& options);
+[[noreturn]] void serve_command(const Options& options);
+
+}  // namespace outpace

@@ -1,0 +1,235 @@
+"""Archive records: runs, trials and costs as Python values, and their exact forms in SQLite columns."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from outpace.candidate import Candidate
+from outpace.judge.verdict import Bucket, Outcome, Sample, SpeedUp, Verdict
+
+State = Literal["asked", "answered", "judged"]
+
+# Below this a zlib stream saves no page, and plain text can be read with any SQLite tool.
+PLAIN_BYTES = 1024
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What was spent; `money` is in the currency the policy's prices are given in."""
+
+    tokens_in: int = 0
+    tokens_out: int = 0
+    money: float = 0.0
+    seconds: float = 0.0
+    calls: int = 0
+    failed_calls: int = 0
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(
+            self.tokens_in + other.tokens_in,
+            self.tokens_out + other.tokens_out,
+            self.money + other.money,
+            self.seconds + other.seconds,
+            self.calls + other.calls,
+            self.failed_calls + other.failed_calls,
+        )
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """One search: who proposes, on which task, with which settings, on which kind of machine."""
+
+    id: int
+    name: str
+    task_hash: str
+    task_name: str
+    policy: str
+    settings: dict[str, Any]
+    seed: int
+    machine: dict[str, Any]
+    machine_key: str
+    started_at: float
+    policy_state: bytes
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One question to the policy and what came of it; `exemplars` and `parent` are candidate hashes."""
+
+    id: int
+    run: int
+    number: int
+    state: State
+    prompt: str
+    exemplars: tuple[str, ...]
+    parent: str | None
+    reply: str | None
+    analysis: str
+    design: str
+    candidate: str | None
+    verdict: Verdict | None
+    confirmation: Verdict | None
+    # The trial whose verdict this one was given, because its sources were equal.
+    duplicate_of: int | None
+    cost: Cost
+    asked_at: float
+    judged_at: float | None
+
+
+def canonical_json(value: object) -> str:
+    """Equal values give equal text; a tuple and a list are the same."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def pack_text(text: str) -> str | bytes:
+    """Short text as it is, long text compressed; SQLite keeps the two apart by their type."""
+    try:
+        raw = text.encode()
+    except UnicodeEncodeError:
+        # Compilers and crashing programs print bytes that are no text; SQLite takes no lone surrogate.
+        return zlib.compress(text.encode("utf-8", "surrogatepass"))
+    return text if len(raw) <= PLAIN_BYTES else zlib.compress(raw)
+
+
+def unpack_text(stored: str | bytes) -> str:
+    """The text that was packed."""
+    if isinstance(stored, str):
+        return stored
+    return zlib.decompress(stored).decode("utf-8", "surrogatepass")
+
+
+def pack_candidate(candidate: Candidate) -> tuple[str | bytes, str]:
+    """The columns `files, flags`."""
+    return pack_text(canonical_json(dict(candidate.files))), canonical_json(candidate.flags)
+
+
+def unpack_candidate(row: Sequence[Any]) -> Candidate:
+    """The candidate of a row `files, flags`."""
+    return Candidate(json.loads(unpack_text(row[0])), tuple(json.loads(row[1])))
+
+
+def pack_samples(buckets: Iterable[Bucket]) -> bytes:
+    """Buckets as JSON, not yet compressed: JSON integers have no limit, so 64-bit seeds are safe."""
+    rows = [[b.calls, b.seed, _flat(b.reference), _flat(b.candidate)] for b in buckets]
+    return canonical_json(rows).encode()
+
+
+def unpack_samples(compressed: bytes) -> tuple[Bucket, ...]:
+    """The buckets of a compressed `pack_samples`."""
+    return tuple(
+        Bucket(_samples(reference), _samples(candidate), calls, seed)
+        for calls, seed, reference, candidate in json.loads(zlib.decompress(compressed))
+    )
+
+
+def _flat(samples: Iterable[Sample]) -> list[int]:
+    return [number for s in samples for number in (s.wall, s.cpu, s.delay)]
+
+
+def _samples(flat: list[int]) -> tuple[Sample, ...]:
+    numbers = iter(flat)
+    return tuple(Sample(*three) for three in zip(numbers, numbers, numbers, strict=True))
+
+
+def pack_verdict(verdict: Verdict) -> tuple[Any, ...]:
+    """The columns `outcome, reason, ratio, low, high, win, buckets, seconds`."""
+    return (
+        verdict.outcome.value,
+        pack_text(verdict.reason),
+        *_pack_speed_up(verdict.speed_up),
+        float(verdict.seconds),
+    )
+
+
+def _pack_speed_up(speed_up: SpeedUp | None) -> tuple[Any, ...]:
+    if speed_up is None:
+        return (None,) * 5
+    # NumPy's numbers are no SQLite numbers; the statistics may well hand some over.
+    numbers = float(speed_up.ratio), float(speed_up.low), float(speed_up.high)
+    return *numbers, bool(speed_up.win), int(speed_up.buckets)
+
+
+def unpack_verdict(row: Sequence[Any]) -> Verdict | None:
+    """The verdict of a row of `pack_verdict`'s columns and the samples, or None for a row of NULLs."""
+    outcome, reason, ratio, low, high, win, count, seconds, samples = row
+    if outcome is None:
+        return None
+    speed_up = None
+    if count is not None:
+        speed_up = SpeedUp(_real(ratio), _real(low), _real(high), bool(win), count)
+    buckets = unpack_samples(samples) if samples is not None else ()
+    return Verdict(Outcome(outcome), unpack_text(reason), speed_up, buckets, _real(seconds))
+
+
+def _real(stored: float | None) -> float:
+    # SQLite has no NaN: it stores NULL instead.
+    return float("nan") if stored is None else float(stored)
+
+
+RUN_COLUMNS = (
+    "runs.id, runs.name, runs.task, tasks.name, policy, settings, seed, machine, machine_key, "
+    "started_at, policy_state"
+)
+
+
+def unpack_run(row: Sequence[Any]) -> RunRecord:
+    """The run of a row of RUN_COLUMNS."""
+    run, name, task, task_name, policy, settings, seed, machine, key, started_at, state = row
+    return RunRecord(
+        run,
+        name,
+        task,
+        task_name,
+        policy,
+        json.loads(settings),
+        int(seed),
+        json.loads(machine),
+        key,
+        started_at,
+        state,
+    )
+
+
+COST_COLUMNS = ("tokens_in", "tokens_out", "money", "seconds", "calls", "failed_calls")
+
+_VERDICT = (
+    "{0}.outcome, {0}.reason, {0}.ratio, {0}.low, {0}.high, {0}.win, {0}.buckets, {0}.seconds, {0}s.data"
+)
+VERDICT_COLUMNS = _VERDICT.format("v")
+TRIAL_SELECT = f"""
+    SELECT t.id, t.run, t.number, t.state, t.exemplars, t.parent, t.candidate, t.duplicate_of,
+        t.asked_at, t.judged_at, x.prompt, x.reply, x.analysis, x.design,
+        {", ".join(f"t.{name}" for name in COST_COLUMNS)}, {VERDICT_COLUMNS}, {_VERDICT.format("c")}
+    FROM trials t JOIN texts x ON x.trial = t.id
+    LEFT JOIN verdicts v ON v.id = t.verdict LEFT JOIN samples vs ON vs.digest = v.samples
+    LEFT JOIN verdicts c ON c.id = t.confirmation LEFT JOIN samples cs ON cs.digest = c.samples
+"""
+
+
+def unpack_trial(row: Sequence[Any]) -> Trial:
+    """The trial of a row of TRIAL_SELECT."""
+    trial, run, number, state, exemplars, parent, candidate, duplicate_of, asked_at, judged_at = row[:10]
+    prompt, reply, analysis, design = row[10:14]
+    return Trial(
+        id=trial,
+        run=run,
+        number=number,
+        state=state,
+        prompt=unpack_text(prompt),
+        exemplars=tuple(json.loads(exemplars)),
+        parent=parent,
+        reply=None if reply is None else unpack_text(reply),
+        analysis=unpack_text(analysis),
+        design=unpack_text(design),
+        candidate=candidate,
+        verdict=unpack_verdict(row[20:29]),
+        confirmation=unpack_verdict(row[29:38]),
+        duplicate_of=duplicate_of,
+        cost=Cost(*row[14:20]),
+        asked_at=asked_at,
+        judged_at=judged_at,
+    )

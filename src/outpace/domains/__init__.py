@@ -1,0 +1,1 @@
+"""Domains: the kinds of things that can be made faster."""

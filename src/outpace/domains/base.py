@@ -1,0 +1,56 @@
+"""The contract of a domain: how one kind of task is prepared, built, called and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from outpace.candidate import Candidate
+from outpace.judge.batch import Batch
+from outpace.judge.build import BuildPlan
+from outpace.judge.jail import JailKind
+from outpace.judge.worker import Program
+from outpace.task import Task
+
+Input = Mapping[str, Any]
+
+
+class Domain(Protocol):
+    """Everything the judge asks about a task; it knows nothing of the archive, of policies or of rewards."""
+
+    task: Task
+
+    def build_plan(self, candidate: Candidate) -> BuildPlan:
+        """What to lay out and run so that this candidate can be started."""
+        ...
+
+    def program(self, kind: JailKind, folder: Path) -> Program:
+        """The worker that serves the candidate built in `folder`."""
+        ...
+
+    def make_input(self, rng: np.random.Generator) -> Input:
+        """One call's arguments, from this source of chance alone."""
+        ...
+
+    def make_setup(self, rng: np.random.Generator) -> Input | None:
+        """The data a fresh worker is set up with, or None."""
+        ...
+
+    def edge_inputs(self) -> Sequence[Input]:
+        """Inputs that every candidate must get right and that are not timed."""
+        ...
+
+    def batch(self, inputs: Sequence[Input]) -> Batch:
+        """These calls laid out for the worker."""
+        ...
+
+    def setup_batch(self, data: Input) -> Batch:
+        """The set-up call laid out for the worker."""
+        ...
+
+    def check(self, given: Input, answer: Any, expected: Any) -> str:
+        """Why the answer to `given` is wrong, or "" when it is right."""
+        ...

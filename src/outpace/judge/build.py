@@ -1,0 +1,138 @@
+"""Building: a candidate's sources become something that can be run, inside the jail, because a compiler reads files too."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from outpace.errors import HarnessError
+from outpace.judge.cgroup import Cgroup
+from outpace.judge.jail import JAIL_UID, MIB, Bind, Confinement, JailKind, jail_command
+from outpace.judge.verdict import Outcome
+from outpace.judge.worker import Failed
+
+# What a compiler says is kept up to here; beyond it the build is flooding.
+_OUTPUT_LIMIT = 1 * MIB
+_REASON_LINES = 12
+
+
+@dataclass(frozen=True)
+class BuildPlan:
+    """The files to lay out, the commands to run in their folder, and the product that must be there afterwards."""
+
+    files: Mapping[str, bytes]
+    commands: tuple[tuple[str, ...], ...]
+    product: str
+    seconds: float
+    memory: int
+    disk: int
+    binds: tuple[Bind, ...] = ()
+
+
+def build(kind: JailKind, plan: BuildPlan, folder: Path) -> None:
+    """Lay out the files in `folder` and run the commands there; raises Failed with the compiler's first errors."""
+    lay_out(plan.files, folder)
+    for command in plan.commands:
+        _run(kind, plan, folder, command)
+    product = folder / plan.product
+    if plan.product and (product.is_symlink() or not product.is_file()):
+        raise Failed(Outcome.BUILD_FAILED, f"the build made no file {plan.product}")
+    seal(folder)
+
+
+def lay_out(files: Mapping[str, bytes], folder: Path) -> None:
+    """Write the files below `folder`, which the jail's user may then write to."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    _give(folder, JAIL_UID)
+
+
+def seal(folder: Path) -> None:
+    """Make a built folder readable by anyone and owned by us again, so that no later candidate can change it."""
+    _give(folder, 0)
+    for path in [folder, *folder.rglob("*")]:
+        if path.is_symlink():
+            # A link could point a later, more privileged reader anywhere.
+            path.unlink()
+        else:
+            path.chmod(0o755 if path.is_dir() or os.access(path, os.X_OK) else 0o644)
+
+
+def _give(folder: Path, uid: int) -> None:
+    if os.getuid() == 0:
+        for path in [folder, *folder.rglob("*")]:
+            os.chown(path, uid, uid, follow_symlinks=False)
+
+
+def _run(kind: JailKind, plan: BuildPlan, folder: Path, command: tuple[str, ...]) -> None:
+    source = Bind(folder, "/build", writable=True)
+    confinement = Confinement(
+        binds=(source, *plan.binds), folder=source.seen_as(kind), memory=plan.memory, disk=plan.disk, file_size=plan.disk,
+        cpu_seconds=int(plan.seconds * 2) + 2, processes=64, threads=64, fork=True,
+    )  # fmt: skip
+    # The launcher starts absolute paths alone; env looks names up in the jail's PATH, not in ours.
+    jailed = jail_command(kind, confinement, ["exec", "--", "/usr/bin/env", *command])
+    group = Cgroup.create(memory=plan.memory, processes=256) if kind != "none" else None
+    argv = group.entrance(list(jailed.argv)) if group else list(jailed.argv)
+    try:
+        process = subprocess.Popen(
+            argv, env=dict(jailed.environment), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            pass_fds=jailed.fds, start_new_session=True,
+        )  # fmt: skip
+        output, timed_out = _communicate(process, plan.seconds)
+        if timed_out:
+            raise Failed(Outcome.REFUSED, f"the build took longer than the limit of {plan.seconds:g} s")
+        if group is not None and group.out_of_memory():
+            raise Failed(Outcome.REFUSED, f"the build used more than the {plan.memory // MIB} MB of memory allowed")
+        if process.returncode == 125 and output.startswith("outpace-launch:"):
+            raise HarnessError(f"the jail failed to start {command[0]}: {output.strip()}")
+        if len(output) > _OUTPUT_LIMIT:
+            raise Failed(Outcome.REFUSED, f"the build printed more than {_OUTPUT_LIMIT >> 20} MB")
+        if process.returncode != 0:
+            raise Failed(Outcome.BUILD_FAILED, first_errors(output) or f"{command[0]} ended with status {process.returncode}")
+    finally:
+        if jailed.spec is not None:
+            jailed.spec.close()
+        if group is not None:
+            group.remove()
+
+
+def _communicate(process: subprocess.Popen[bytes], seconds: float) -> tuple[str, bool]:
+    """What the process prints, up to the limit, and whether it had to be killed for its time."""
+    killed = threading.Event()
+
+    def kill() -> None:
+        killed.set()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+    timer = threading.Timer(seconds, kill)
+    timer.start()
+    try:
+        assert process.stdout is not None
+        output = process.stdout.read(_OUTPUT_LIMIT + 1)
+        if len(output) > _OUTPUT_LIMIT:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        process.stdout.close()
+        process.wait()
+    finally:
+        timer.cancel()
+    return output.decode("utf-8", "replace"), killed.is_set()
+
+
+def first_errors(output: str) -> str:
+    """The compiler's first errors, which are those worth mending; the rest often follows from them."""
+    lines = [line.rstrip() for line in output.splitlines() if line.strip()]
+    marked = [at for at, line in enumerate(lines) if "error" in line.lower() or "undefined reference" in line]
+    start = marked[0] if marked else max(len(lines) - _REASON_LINES, 0)
+    return "\n".join(line[:300] for line in lines[start : start + _REASON_LINES])

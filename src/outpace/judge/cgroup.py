@@ -1,0 +1,117 @@
+"""Control groups: caps on memory and processes that hold for a whole process tree, where we may create them."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path("/sys/fs/cgroup")
+_serial = itertools.count()
+
+
+@dataclass(frozen=True)
+class Cgroup:
+    """One group, as the folders of the hierarchies it lives in (one under v2, two under v1)."""
+
+    folders: tuple[Path, ...]
+    version: int
+
+    @staticmethod
+    def create(*, memory: int, processes: int) -> Cgroup | None:
+        """A new group with these caps, or None where the machine does not let us have one."""
+        name = f"outpace-{os.getpid()}-{next(_serial)}"
+        made: list[Path] = []
+        try:
+            if (ROOT / "cgroup.controllers").exists():
+                folder = _v2_parent() / name
+                _make(folder, made)
+                (folder / "memory.max").write_text(str(memory))
+                with contextlib.suppress(OSError):  # absent where swap accounting is off
+                    (folder / "memory.swap.max").write_text("0")
+                (folder / "pids.max").write_text(str(processes))
+                return Cgroup((folder,), 2)
+            memory_folder, pids_folder = _v1_parent("memory") / name, _v1_parent("pids") / name
+            _make(memory_folder, made)
+            _make(pids_folder, made)
+            (memory_folder / "memory.limit_in_bytes").write_text(str(memory))
+            (pids_folder / "pids.max").write_text(str(processes))
+            return Cgroup((memory_folder, pids_folder), 1)
+        except OSError:
+            for folder in made:
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
+            return None
+
+    def entrance(self, command: list[str]) -> list[str]:
+        """The command that enters the group and then becomes `command`; entering after the start would race with its forks."""
+        joins = "".join(f'echo $$ > "${number}"; ' for number in range(1, len(self.folders) + 1))
+        script = f'{joins}shift {len(self.folders)}; exec "$@"'
+        return ["/bin/sh", "-c", script, "sh", *(str(folder / "cgroup.procs") for folder in self.folders), *command]
+
+    def out_of_memory(self) -> bool:
+        """Whether the kernel killed something in this group for its memory."""
+        name = "memory.events" if self.version == 2 else "memory.oom_control"
+        with contextlib.suppress(OSError):
+            for line in (self.folders[0] / name).read_text().splitlines():
+                if line.startswith("oom_kill "):
+                    return int(line.split()[1]) > 0
+        return False
+
+    def remove(self) -> None:
+        """Kill whatever is left inside and remove the folders."""
+        for folder in self.folders:
+            for _ in range(200):
+                with contextlib.suppress(FileNotFoundError):
+                    try:
+                        folder.rmdir()
+                    except OSError:
+                        _kill_members(folder)
+                        time.sleep(0.002)  # the kernel needs a moment to let go of the dead
+                        continue
+                break
+
+
+def remove_stale() -> None:
+    """Remove the empty groups of judges that were killed before they could."""
+    parents = {_v2_parent()} if (ROOT / "cgroup.controllers").exists() else {_v1_parent("memory"), _v1_parent("pids")}
+    for parent in parents:
+        for folder in parent.glob("outpace-*-*"):
+            owner = folder.name.split("-")[1]
+            if owner.isdigit() and not Path(f"/proc/{owner}").exists():
+                _kill_members(folder)
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
+
+
+def _kill_members(folder: Path) -> None:
+    with contextlib.suppress(OSError):
+        for line in (folder / "cgroup.procs").read_text().split():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(line), 9)
+
+
+def _make(folder: Path, made: list[Path]) -> None:
+    folder.mkdir()
+    made.append(folder)
+
+
+def _v2_parent() -> Path:
+    # A group that holds processes cannot hand controllers to children, so groups go beside ours, under the root.
+    with contextlib.suppress(OSError):
+        (ROOT / "cgroup.subtree_control").write_text("+memory +pids")
+    return ROOT
+
+
+def _v1_parent(controller: str) -> Path:
+    own = "/"
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/cgroup").read_text().splitlines():
+            _, names, path = line.split(":", 2)
+            if controller in names.split(","):
+                own = path
+    folder = ROOT / controller / own.strip("/")
+    return folder if folder.is_dir() else ROOT / controller

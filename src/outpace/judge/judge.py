@@ -1,0 +1,177 @@
+"""The judge: build, check, time, and say what was found.
+
+It knows nothing of policies, rewards or archives. What a candidate does becomes a Verdict; what goes wrong on our
+side stays an exception and is tried again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from outpace.candidate import Candidate, forbidden_change, reference
+from outpace.domains.base import Domain
+from outpace.errors import HarnessError, TaskError
+from outpace.judge import redteam
+from outpace.judge.build import build
+from outpace.judge.cgroup import remove_stale
+from outpace.judge.cores import exclusive, kept_off, timing_cores
+from outpace.judge.jail import JailKind
+from outpace.judge.timing import Stopwatch, Timed
+from outpace.judge.verdict import Outcome, SpeedUp, Verdict
+from outpace.judge.worker import Failed
+
+ATTEMPTS = 3
+# A speed-up above this, or twice the best so far, is a jump: it is confirmed before anybody believes it.
+JUMP, JUMP_OVER_BEST = 3.0, 2.0
+_RED_TEAM_INPUTS = 8
+
+Progress = Callable[[str], None]
+T = TypeVar("T")
+
+
+class Judge:
+    """Judges candidates of one task on this machine."""
+
+    def __init__(self, domain: Domain, *, jail: JailKind, workspace: Path, progress: Progress | None = None) -> None:
+        self.domain = domain
+        self.jail = jail
+        self.cores = timing_cores(domain.task.limits.threads)
+        self._say = progress or (lambda _: None)
+        workspace.mkdir(parents=True, exist_ok=True)
+        _remove_abandoned(workspace)
+        remove_stale()
+        self._folder = Path(tempfile.mkdtemp(prefix=f"judge-{os.getpid()}-", dir=workspace))
+        self._folder.chmod(0o755)
+        self._reference: Path | None = None
+
+    def __enter__(self) -> Judge:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove everything this judge built."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def judge(self, candidate: Candidate) -> Verdict:
+        """The verdict on one candidate against the task's reference."""
+        return self._retried(lambda: self._judge(candidate, None))
+
+    def compare(self, candidate: Candidate, baseline: Candidate) -> Verdict:
+        """The verdict on one candidate against another one instead of the reference."""
+        return self._retried(lambda: self._judge(candidate, baseline))
+
+    def inspect(self) -> SpeedUp:
+        """Red-team the task; raises TaskError with every weakness found, else returns the reference's score against itself."""
+        return self._retried(self._inspect)
+
+    def _inspect(self) -> SpeedUp:
+        task = self.domain.task
+        self._say("trying to fool the task's check")
+        own = self._reference_folder()
+        program = self.domain.program(self.jail, own)
+        watch = Stopwatch(self.domain, self.jail, (program, program), self.cores, _secret_seed())
+        with self._timing():
+            found = redteam.weaknesses(self.domain, watch.reference_answers(_RED_TEAM_INPUTS))
+        if found:
+            raise TaskError(f"task {task.name} is not safe to run: " + "; ".join(found))
+        self._say("timing the reference against itself")
+        for attempt in (1, 2):
+            verdict = self._judge(reference(task), None)
+            if verdict.speed_up is None:
+                raise TaskError(f"task {task.name}: the reference judged as a candidate is '{verdict.outcome}': {verdict.reason}")
+            reason = redteam.unfair(verdict.speed_up)
+            if not reason:
+                return verdict.speed_up
+            if attempt == 2:
+                raise TaskError(f"task {task.name}: {reason}")
+        raise AssertionError("unreachable")
+
+    def _judge(self, candidate: Candidate, baseline: Candidate | None) -> Verdict:
+        begin = time.monotonic()
+
+        def verdict(outcome: Outcome, reason: str = "", timed: Timed | None = None) -> Verdict:
+            speed_up = timed.decision.speed_up if timed and outcome is Outcome.OK else None
+            return Verdict(outcome, reason, speed_up, timed.buckets if timed else (), time.monotonic() - begin)
+
+        reason = forbidden_change(self.domain.task, candidate)
+        if reason:
+            return verdict(Outcome.UNUSABLE, reason)
+        rival = self._reference_folder() if baseline is None else self._build(baseline)
+        folder = None
+        try:
+            self._say("building")
+            folder = self._build(candidate)
+            programs = (self.domain.program(self.jail, rival), self.domain.program(self.jail, folder))
+            with self._timing():
+                watch = Stopwatch(self.domain, self.jail, programs, self.cores, _secret_seed())
+                self._say("checking")
+                seconds = watch.rehearse()
+                timed = watch.time(watch.plan(*seconds), lambda count: self._say(f"timing, bucket {count}"))
+        except Failed as failure:
+            return verdict(failure.outcome, failure.reason)
+        finally:
+            for made in (folder, rival if baseline is not None else None):
+                if made is not None:
+                    shutil.rmtree(made, ignore_errors=True)
+        if timed.decision.noisy or timed.decision.speed_up is None:
+            return verdict(Outcome.TOO_NOISY, "timings vary too much for a figure; run `outpace doctor` to see what disturbs this machine", timed)
+        return verdict(Outcome.OK, timed=timed)
+
+    def _reference_folder(self) -> Path:
+        if self._reference is None:
+            try:
+                self._reference = self._build(reference(self.domain.task))
+            except Failed as failure:
+                raise TaskError(f"task {self.domain.task.name}: the reference does not build ({failure.outcome}): {failure.reason}") from failure
+        return self._reference
+
+    def _build(self, candidate: Candidate) -> Path:
+        folder = Path(tempfile.mkdtemp(prefix=f"{candidate.hash[:12]}-", dir=self._folder))
+        try:
+            build(self.jail, self.domain.build_plan(candidate), folder)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        return folder
+
+    @contextlib.contextmanager
+    def _timing(self) -> Iterator[None]:
+        with exclusive(self.cores, lambda: self._say("waiting for another timing to end")), kept_off(self.cores):
+            yield
+
+    def _retried(self, action: Callable[[], T]) -> T:
+        for attempt in range(ATTEMPTS):
+            try:
+                return action()
+            except HarnessError:
+                if attempt + 1 == ATTEMPTS:
+                    raise
+                time.sleep(0.1 * 2**attempt)
+        raise AssertionError("unreachable")
+
+
+def is_jump(speed_up: SpeedUp, best_so_far: float) -> bool:
+    """Whether a speed-up is too good to be believed without a confirmation."""
+    return speed_up.ratio > JUMP or speed_up.ratio > JUMP_OVER_BEST * max(best_so_far, 1.0)
+
+
+def _secret_seed() -> int:
+    # From the kernel, in the parent, anew for every verdict: what a candidate cannot know it cannot prepare for.
+    return int.from_bytes(os.urandom(16), "little")
+
+
+def _remove_abandoned(workspace: Path) -> None:
+    """Remove what judges left behind that were killed."""
+    for folder in workspace.glob("judge-*-*"):
+        owner = folder.name.split("-")[1]
+        if owner.isdigit() and not Path(f"/proc/{owner}").exists():
+            shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,106 @@
+"""The Python worker: runs inside the jail, loads the candidate's module and serves calls to it.
+
+Nothing here is trusted by the judge: the candidate shares this process. What is sent back is data in the fixed
+format of `wire.py`, and all time spent here, encoding included, is on the candidate's clock.
+
+Arguments: socket fd, input fd, output fd, input bytes, output bytes, module file, function, setup function or "",
+then folders to import from.
+"""
+
+import importlib.util
+import mmap
+import os
+import struct
+import sys
+import traceback
+from types import ModuleType
+from typing import Any
+
+REQUEST = struct.Struct("<QIIQQ")
+REPLY = struct.Struct("<QIIQ232s")
+SETUP, LOAD, GO, QUIT = 1, 2, 3, 4
+DONE, READY, LOAD_FAILED, FAULT, CALL_FAILED = 0, 2, 3, 5, 6
+
+
+def main() -> None:
+    sock, input_fd, output_fd, input_bytes, output_bytes = map(int, sys.argv[1:6])
+    path, function_name, setup_name = sys.argv[6:9]
+    sys.path[:0] = [os.path.dirname(path), *sys.argv[9:]]
+    from wire import encode  # type: ignore[import-not-found]  # beside this file in the jail
+
+    inputs = mmap.mmap(input_fd, input_bytes, prot=mmap.PROT_READ)
+    outputs = mmap.mmap(output_fd, output_bytes)
+    os.close(input_fd)
+    os.close(output_fd)
+
+    def say(nonce: int, status: int, detail: int = 0, text: str = "") -> None:
+        os.write(sock, REPLY.pack(nonce, status, detail, 0, text.encode("utf-8", "replace")[-231:]))
+
+    try:
+        module = load(path)
+        function = getattr(module, function_name)
+        setup = getattr(module, setup_name) if setup_name else None
+    except BaseException as error:
+        say(0, LOAD_FAILED, text=story(error, path))
+        return
+    say(0, READY)
+    loaded: list[dict[str, Any]] = []
+    while True:
+        nonce, verb, count, offset, size = REQUEST.unpack(os.read(sock, REQUEST.size))
+        number = 0
+        try:
+            if verb == LOAD:
+                loaded = unpack(inputs, offset, count)
+                say(nonce, DONE)
+            elif verb == GO:
+                at = 0
+                for number, values in enumerate(loaded):
+                    body = encode(function(**values))
+                    end = at + 8 + len(body)
+                    if end > output_bytes:
+                        raise ValueError(f"the answers take more than the {output_bytes >> 20} MB allowed")
+                    outputs[at : at + 8] = len(body).to_bytes(8, "little")
+                    outputs[at + 8 : end] = body
+                    at = end + -len(body) % 8
+                say(nonce, DONE)
+            elif verb == SETUP:
+                assert setup is not None
+                setup(**unpack(inputs, offset, 1)[0])
+                say(nonce, DONE)
+            else:
+                os._exit(0)
+        except BaseException as error:
+            say(nonce, CALL_FAILED, number, story(error, path))
+            os._exit(1)
+
+
+def load(path: str) -> ModuleType:
+    """The candidate's module, under its own name so that its classes and errors read naturally."""
+    name = os.path.splitext(os.path.basename(path))[0]
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def unpack(inputs: mmap.mmap, offset: int, count: int) -> list[dict[str, Any]]:
+    from wire import decode
+
+    values = []
+    for _ in range(count):
+        size, step = struct.unpack_from("<QQ", inputs, offset)
+        values.append(decode(inputs[offset + 16 : offset + 16 + size]))
+        offset += step
+    return values
+
+
+def story(error: BaseException, path: str) -> str:
+    """The error and the candidate's own line that raised it, short enough for one reply."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+    where = f"line {frames[-1].lineno}: " if frames else ""
+    return where + "".join(traceback.format_exception_only(type(error), error)).strip()[:200]
+
+
+main()

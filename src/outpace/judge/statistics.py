@@ -1,0 +1,161 @@
+"""Statistics: turn buckets of paired timings into one speed-up with its interval, or say that more are needed.
+
+The claim is tested on the logarithm of each bucket's ratio with a one-sided Wilcoxon signed-rank test, looked at
+after 8, 16 and 32 buckets. The levels of the looks add up to 0.99%, so a claim is wrong at most once in a hundred
+whichever look it was made at. The interval inverts the same test: its ends are order statistics of the Walsh
+averages, so a speed-up is a win exactly when its lower end is above the margin.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from outpace.judge.verdict import Bucket, Sample, SpeedUp
+
+_Reading = Callable[[Sample], float]
+
+# 8 buckets allow no level below 1/256: there all of them must agree.
+LOOKS = {8: 0.00391, 16: 0.003, 32: 0.003}
+# At the fourth bucket only a candidate that is beyond doubt slower is given up; giving up never claims anything.
+EARLY_BUCKETS, EARLY_LOSS = 4, 0.97
+# At a look, a median this far below the margin will hardly turn into a win: stop and save the time.
+FUTILE = 0.004
+# Wider than this at the last look, and the figure says nothing: the machine is too noisy.
+NOISE_LIMIT = 0.10
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What the buckets so far allow to say; `stop` is False while more are needed."""
+
+    stop: bool
+    speed_up: SpeedUp | None
+    noisy: bool = False
+
+
+def decide(ratios: Sequence[float], margin: float) -> Decision:
+    """Whether timing can stop, and the speed-up as it stands, from the buckets' log ratios."""
+    count = len(ratios)
+    if count == EARLY_BUCKETS and max(ratios) < math.log(EARLY_LOSS):
+        return Decision(True, _descriptive(ratios))
+    if count not in LOOKS:
+        return Decision(False, None)
+    estimate = speed_up(ratios, margin)
+    last = count == max(LOOKS)
+    futile = float(np.median(ratios)) < math.log(margin) - FUTILE
+    if estimate.win or futile or last:
+        spread = math.log(estimate.high / estimate.low)
+        return Decision(True, estimate, noisy=last and not estimate.win and not futile and spread > NOISE_LIMIT)
+    return Decision(False, estimate)
+
+
+def speed_up(ratios: Sequence[float], margin: float) -> SpeedUp:
+    """The Hodges-Lehmann estimate and the interval that the look's own test gives."""
+    count = len(ratios)
+    averages = walsh_averages(ratios)
+    rank = critical_rank(count, LOOKS[count])
+    low, high = averages[len(averages) - rank], averages[rank - 1]
+    return SpeedUp(
+        ratio=math.exp(float(np.median(averages))),
+        low=math.exp(low),
+        high=math.exp(high),
+        win=low > math.log(margin),
+        buckets=count,
+    )
+
+
+def _descriptive(ratios: Sequence[float]) -> SpeedUp:
+    # Four buckets allow no 99% interval; their range is shown, and no win can come of it.
+    return SpeedUp(math.exp(float(np.median(ratios))), math.exp(min(ratios)), math.exp(max(ratios)), False, len(ratios))
+
+
+def walsh_averages(values: Sequence[float]) -> list[float]:
+    """The averages of all pairs, each value with itself too, in ascending order."""
+    array = np.asarray(values, dtype=float)
+    first, second = np.triu_indices(len(array))
+    return sorted(((array[first] + array[second]) / 2).tolist())
+
+
+@functools.cache
+def critical_rank(count: int, level: float) -> int:
+    """The smallest signed-rank sum that happens by chance with probability at most `level`."""
+    tail, total = 0, 2**count
+    ways = _rank_sum_ways(count)
+    for rank in range(len(ways) - 1, -1, -1):
+        tail += ways[rank]
+        if tail > level * total:
+            return rank + 1
+    return 0
+
+
+def _rank_sum_ways(count: int) -> list[int]:
+    """How many sign patterns of ranks 1..count give each sum of positive ranks."""
+    ways = [1]
+    for rank in range(1, count + 1):
+        longer = ways + [0] * rank
+        for total in range(len(ways)):
+            longer[total + rank] += ways[total]
+        ways = longer
+    return ways
+
+
+def log_ratio(bucket: Bucket, *, threads: int) -> float | None:
+    """The logarithm of reference time over candidate time, or None when the clocks contradict each other.
+
+    The smaller of the CPU-clock and the wall-clock ratio counts: work that hides from one clock shows on the other.
+    With several threads the CPU clock adds them up and says nothing about speed, so the wall clock stands alone.
+    """
+    if threads > 1:
+        return math.log(_total(bucket.reference, _wall) / _charged(bucket, _wall, _load_wall))
+    if not all(_plausible(sample) for sample in bucket.reference + bucket.candidate):
+        return None
+    cpu = math.log(_total(bucket.reference, _cpu) / _charged(bucket, _cpu, _load_cpu))
+    wall = math.log(_total(bucket.reference, _busy) / _total(bucket.candidate, _busy))
+    return min(cpu, wall)
+
+
+def _plausible(sample: Sample) -> bool:
+    # About one CPU-clock reading in some thousands is far off (steal correction in the hypervisor, it seems).
+    # A candidate cannot use this: it can lower its CPU time below its wall time only by sleeping, which the wall
+    # clock counts, and a bucket thrown away is only timed again.
+    return sample.cpu > 0 and sample.wall - sample.delay > 0 and sample.cpu < 1.5 * sample.wall
+
+
+def _charged(bucket: Bucket, run: _Reading, load: _Reading) -> float:
+    """The candidate's time, with what it did while inputs were being loaded beyond what the reference did.
+
+    Loading is the judge's own code and costs both the same, unless a candidate has taken over its process and
+    computes ahead of the clock. The difference is signed, so that noise in it cancels.
+    """
+    excess = _total(bucket.candidate, load) - _total(bucket.reference, load)
+    return max(_total(bucket.candidate, run) + excess, 1.0)
+
+
+def _total(samples: Sequence[Sample], reading: _Reading) -> float:
+    return max(sum(reading(sample) for sample in samples), 1.0)
+
+
+def _wall(sample: Sample) -> float:
+    return float(sample.wall)
+
+
+def _cpu(sample: Sample) -> float:
+    return float(sample.cpu)
+
+
+def _busy(sample: Sample) -> float:
+    return float(sample.wall - sample.delay)
+
+
+def _load_cpu(sample: Sample) -> float:
+    return float(sample.load_cpu)
+
+
+def _load_wall(sample: Sample) -> float:
+    return float(sample.load_wall)
+

@@ -1,0 +1,78 @@
+"""The verdict: what judging one candidate found, with every sample it rests on."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Outcome(StrEnum):
+    """How a trial ended; a fault of the harness is an exception and never one of these."""
+
+    OK = "ok"
+    UNUSABLE = "unusable"  # the reply could not be read or applied, or edits what it may not
+    BUILD_FAILED = "build_failed"
+    CRASHED = "crashed"
+    TIMED_OUT = "timed_out"
+    WRONG = "wrong"
+    CHEATING = "cheating"
+    TOO_NOISY = "too_noisy"
+    REFUSED = "refused"  # a limit of the task, such as memory or build time
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One timed batch of calls of one worker, in nanoseconds."""
+
+    wall: int
+    cpu: int
+    # Time spent runnable but not running, of the worker and of the judge that waits for it: the machine's doing.
+    delay: int
+    # What the worker spent while the batch's inputs were loaded, before the clock of `wall` and `cpu` started.
+    load_cpu: int = 0
+    load_wall: int = 0
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """A fresh pair of processes: the same batches timed on the reference and on the candidate."""
+
+    reference: tuple[Sample, ...]
+    candidate: tuple[Sample, ...]
+    calls: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class SpeedUp:
+    """How many times faster than the reference, with an interval from the test that decided."""
+
+    ratio: float
+    low: float
+    high: float
+    win: bool
+    buckets: int
+
+    def rounded(self) -> str:
+        """For people: two decimals, rounded toward 1 so that no gain is overstated."""
+        return f"{toward_one(self.ratio):.2f}x"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The judge's finding on one candidate; `speed_up` is there exactly when the outcome is ok."""
+
+    outcome: Outcome
+    reason: str = ""
+    speed_up: SpeedUp | None = None
+    buckets: tuple[Bucket, ...] = ()
+    seconds: float = 0.0
+
+
+def toward_one(ratio: float, decimals: int = 2) -> float:
+    """A ratio rounded toward 1: 1.118 becomes 1.11 and 0.992 becomes 1.00."""
+    scale = float(10**decimals)
+    if ratio >= 1:
+        return math.floor(ratio * scale + 1e-9) / scale
+    return math.ceil(ratio * scale - 1e-9) / scale

@@ -1,0 +1,276 @@
+"""The worker, seen from the judge: one jailed process that is handed inputs, is timed, and can be killed."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import itertools
+import mmap
+import os
+import signal
+import socket
+import struct
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from outpace.errors import HarnessError
+from outpace.judge.batch import Batch
+from outpace.judge.cgroup import Cgroup
+from outpace.judge.jail import MIB, Confinement, JailKind, jail_command
+from outpace.judge.syscalls import name_of
+from outpace.judge.verdict import Outcome, Sample
+
+_REQUEST = struct.Struct("<QIIQQ")
+_REPLY = struct.Struct("<QIIQ232s")
+_SETUP, _LOAD, _GO, _QUIT = 1, 2, 3, 4
+_DONE, _HELLO, _READY, _LOAD_FAILED, _FORBIDDEN, _FAULT, _CALL_FAILED = range(7)
+_F_ADD_SEALS, _SEAL_SEAL, _SEAL_SHRINK, _SEAL_GROW, _SEAL_FUTURE_WRITE = 1033, 1, 2, 4, 16
+_nonces = itertools.count(int.from_bytes(os.urandom(6), "little"))
+
+
+class Failed(Exception):
+    """The worker did not do what it was asked; whose fault it is follows from whose worker it was."""
+
+    def __init__(self, outcome: Outcome, reason: str) -> None:
+        super().__init__(reason)
+        self.outcome = outcome
+        self.reason = reason
+
+
+class Region:
+    """Memory shared with a worker: a sealed memfd, so that the worker cannot cut it away under the judge."""
+
+    def __init__(self, size: int, *, writable_inside: bool) -> None:
+        self.size = size
+        self.fd = os.memfd_create("region", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        os.ftruncate(self.fd, size)
+        self.map = mmap.mmap(self.fd, size)
+        seals = _SEAL_SEAL | _SEAL_SHRINK | _SEAL_GROW | (0 if writable_inside else _SEAL_FUTURE_WRITE)
+        fcntl.fcntl(self.fd, _F_ADD_SEALS, seals)
+        self.view = memoryview(self.map)
+
+    def close(self) -> None:
+        self.view.release()
+        self.map.close()
+        os.close(self.fd)
+
+
+@dataclass(frozen=True)
+class Program:
+    """What to start in the jail: the launcher's mode with its operands, and the confinement."""
+
+    confinement: Confinement
+    # `{socket}` and the like are replaced by the numbers the worker gets; see Worker.
+    inner: tuple[str, ...]
+    seconds: float
+    setup_seconds: float
+    label: str
+
+
+@dataclass
+class Worker:
+    """A running worker. Stopped (SIGSTOP) whenever it is not its turn, so that it can neither compute ahead nor disturb its rival."""
+
+    process: subprocess.Popen[bytes]
+    channel: socket.socket
+    pid: int
+    program: Program
+    inputs: Region
+    outputs: Region
+    group: Cgroup | None
+    errors: int  # read end of the pipe that is the worker's standard error
+    stopped: bool = False
+    _loaded: Batch | None = None
+    _load: tuple[int, int] = field(default=(0, 0))
+
+    @staticmethod
+    def start(kind: JailKind, program: Program, inputs: Region, outputs: Region, cores: Sequence[int]) -> Worker:
+        """Start a worker pinned to these cores and wait until the candidate's code is loaded."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        errors_read, errors_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        numbers = {"socket": theirs.fileno(), "input": inputs.fd, "output": outputs.fd, "input_bytes": inputs.size, "output_bytes": outputs.size}
+        options = ["--socket", "{socket}", "--input", "{input}", "--output", "{output}", "--input-bytes", "{input_bytes}", "--output-bytes", "{output_bytes}"]
+        inner = [part.format(**numbers) if part.startswith("{") else part for part in (*options, *program.inner)]
+        command = jail_command(kind, program.confinement, inner)
+        limits = program.confinement
+        group = Cgroup.create(memory=limits.memory, processes=limits.processes + limits.threads + 8) if kind != "none" else None
+        argv = group.entrance(list(command.argv)) if group else list(command.argv)
+        try:
+            process = subprocess.Popen(
+                argv, env=dict(command.environment), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors_write,
+                pass_fds=(theirs.fileno(), inputs.fd, outputs.fd, *command.fds), start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            raise HarnessError(f"the jail could not be started: {error}") from error
+        finally:
+            theirs.close()
+            os.close(errors_write)
+            if command.spec is not None:
+                command.spec.close()
+        worker = Worker(process, ours, 0, program, inputs, outputs, group, errors_read)
+        try:
+            worker._greet(cores)
+        except BaseException:
+            worker.close()
+            raise
+        return worker
+
+    def _greet(self, cores: Sequence[int]) -> None:
+        self.channel.settimeout(30)
+        try:
+            data, ancillary, _, _ = self.channel.recvmsg(_REPLY.size, socket.CMSG_SPACE(12))
+        except TimeoutError:
+            raise HarnessError("the jail did not start within 30 s") from None
+        credentials = [body for level, kind, body in ancillary if level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS]
+        if len(data) != _REPLY.size or not credentials or _REPLY.unpack(data)[1] != _HELLO:
+            raise HarnessError(f"the jail did not start: {self._last_words() or 'no greeting'}")
+        self.pid = struct.unpack("3i", credentials[0][:12])[0]
+        with contextlib.suppress(ProcessLookupError):
+            os.sched_setaffinity(self.pid, cores)
+        self._receive(0, self.program.setup_seconds, "loading", expected=_READY)
+
+    def setup(self, batch: Batch) -> float:
+        """Hand over the set-up data; returns the seconds it took."""
+        self._resume()
+        self.inputs.view[: len(batch.data)] = batch.data
+        begin = time.perf_counter()
+        self._ask(_SETUP, batch, self.program.setup_seconds, "set-up")
+        return time.perf_counter() - begin
+
+    def load(self, batch: Batch) -> None:
+        """Put a batch before the worker. The inputs appear only now, while nothing runs in the jail."""
+        self.inputs.view[: len(batch.data)] = batch.data
+        self.outputs.view[: len(batch.poison)] = batch.poison
+        self._resume()
+        cpu, begin = self._cpu(), time.perf_counter_ns()
+        self._ask(_LOAD, batch, self.program.seconds * batch.count + 10, "loading inputs")
+        self._load = (self._cpu() - cpu, time.perf_counter_ns() - begin)
+        self._loaded = batch
+
+    def go(self, seconds: float | None = None) -> Sample:
+        """Let the worker perform the loaded calls, timed by our clock and by the kernel's account of its CPU time."""
+        batch = self._loaded
+        assert batch is not None
+        limit = self.program.seconds * batch.count if seconds is None else seconds
+        delay, cpu = self._delay(), self._cpu()
+        begin = time.perf_counter_ns()
+        self._ask(_GO, batch, limit, "a call")
+        wall = time.perf_counter_ns() - begin
+        cpu, delay = self._cpu() - cpu, self._delay() - delay
+        self._stop()
+        if batch.usage is not None:
+            spent, waited = batch.usage(self.outputs.view)
+            cpu, delay = cpu + spent, delay + waited
+        return Sample(wall, cpu, min(delay, wall - 1), *self._load)
+
+    def answers(self) -> list[object]:
+        """The answers of the last calls, copied out of the shared region while the worker is stopped."""
+        batch = self._loaded
+        assert batch is not None
+        return batch.read(self.outputs.view[: batch.output_bytes])
+
+    def close(self) -> None:
+        """Kill the whole tree and give back everything it held."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if self.pid:
+                os.kill(self.pid, signal.SIGKILL)
+        self.process.wait()
+        self.channel.close()
+        if self.group is not None:
+            self.group.remove()
+        os.close(self.errors)
+
+    def _ask(self, verb: int, batch: Batch, seconds: float, doing: str) -> None:
+        nonce = next(_nonces)
+        try:
+            self.channel.send(_REQUEST.pack(nonce, verb, batch.count, 0, batch.records))
+        except OSError:
+            raise self._death(doing) from None
+        self._receive(nonce, seconds, doing, expected=_DONE)
+
+    def _receive(self, nonce: int, seconds: float, doing: str, *, expected: int) -> None:
+        self.channel.settimeout(max(seconds, 0.001))
+        try:
+            data = self.channel.recv(_REPLY.size)
+        except TimeoutError:
+            raise Failed(Outcome.TIMED_OUT, f"{doing} took longer than the limit of {seconds:g} s") from None
+        except OSError:
+            data = b""
+        if not data:
+            raise self._death(doing)
+        if len(data) != _REPLY.size:
+            raise Failed(Outcome.CHEATING, "the worker's channel carried a message that is not the worker's")
+        got, status, detail, _, raw = _REPLY.unpack(data)
+        text = raw.split(b"\0")[0].decode("utf-8", "replace")
+        if status == expected and got == nonce:
+            return
+        if status == _FORBIDDEN:
+            raise Failed(Outcome.CHEATING, f"the candidate made the system call {name_of(detail)}, which the jail forbids")
+        if status == _LOAD_FAILED:
+            raise Failed(Outcome.CRASHED, f"the candidate could not be loaded: {text}")
+        if status == _CALL_FAILED:
+            raise Failed(Outcome.CRASHED, text)
+        if status == _FAULT:
+            raise HarnessError(f"the worker refused a request while {doing}: {text}")
+        raise Failed(Outcome.CHEATING, "the worker's channel carried a reply that was not asked for")
+
+    def _death(self, doing: str) -> Exception:
+        """What a worker that went away died of."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(timeout=5)
+        code = self.process.returncode
+        if self.group is not None and self.group.out_of_memory():
+            return Failed(Outcome.REFUSED, f"more than the {self.program.confinement.memory // MIB} MB of memory allowed")
+        number = -code if code is not None and code < 0 else (code or 0) - 128
+        words = self._last_words()
+        if code == 125:
+            return HarnessError(f"the jail failed: {words}")
+        if number == signal.SIGXCPU or number == signal.SIGKILL and doing != "loading":
+            return Failed(Outcome.CRASHED, f"killed during {doing} (CPU time or memory limit, or it killed itself)")
+        if 0 < number < 65:
+            name = signal.Signals(number).name if number in signal.Signals._value2member_map_ else f"signal {number}"
+            return Failed(Outcome.CRASHED, f"{name} during {doing}{': ' + words if words else ''}")
+        return Failed(Outcome.CRASHED, f"the process ended by itself during {doing} (exit status {code}){': ' + words if words else ''}")
+
+    def _last_words(self) -> str:
+        try:
+            raw = os.read(self.errors, 65536)
+        except BlockingIOError:
+            return ""
+        lines = [line for line in raw.decode("utf-8", "replace").splitlines() if line.strip()]
+        return lines[0][:300] if lines else ""
+
+    def _stop(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGSTOP)
+        self.stopped = True
+
+    def _resume(self) -> None:
+        if self.stopped:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGCONT)
+            self.stopped = False
+
+    def _cpu(self) -> int:
+        try:
+            # The kernel's CPU clock of another process: ~pid << 3 | CPUCLOCK_SCHED (see clock_getcpuclockid(3)).
+            return time.clock_gettime_ns((~self.pid << 3) | 2)
+        except OSError:
+            raise self._death("a call") from None
+
+    def _delay(self) -> int:
+        """Nanoseconds that the worker and this thread were runnable but had to wait for a core."""
+        return _run_delay(f"/proc/{self.pid}/schedstat") + _run_delay("/proc/thread-self/schedstat")
+
+
+def _run_delay(path: str) -> int:
+    try:
+        return int(Path(path).read_bytes().split()[1])
+    except (OSError, IndexError):
+        return 0  # a kernel without schedstats: waits count as the candidate's own time, for both sides alike

@@ -1,0 +1,73 @@
+"""The contract of a policy: a prompt in, a reply out, and a lesson where it can learn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from outpace.archive_records import Cost
+from outpace.candidate import Candidate
+from outpace.exemplars import Scored
+from outpace.task import Task
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A scored candidate as the prompt shows it."""
+
+    candidate: Candidate
+    score: Scored
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """One question to a policy: the text that a model reads, and the same as values for a policy that is no model."""
+
+    text: str
+    task: Task
+    trial: int
+    seed: int
+    # What edits start from: the best candidate shown, or the reference.
+    parent: Candidate
+    shown: tuple[Shown, ...]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a policy answered, and what that cost."""
+
+    text: str
+    cost: Cost = Cost()
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A judged proposal of this policy with its advantage within its group."""
+
+    trial: int
+    parent: Candidate
+    candidate: Candidate
+    advantage: float
+
+
+class Policy(Protocol):
+    """Proposes candidates; knows nothing of judging or of the archive."""
+
+    name: str
+
+    def propose(self, prompt: Prompt) -> Reply:
+        """The reply to one prompt; raises PolicyError when there is none to be had."""
+        ...
+
+    def learn(self, lessons: Sequence[Lesson]) -> None:
+        """Take a finished group into account; a policy that cannot learn does nothing."""
+        ...
+
+    def save(self) -> bytes:
+        """What must be remembered so that a run can be gone on with after a kill."""
+        ...
+
+    def restore(self, state: bytes) -> None:
+        """Go on from what `save` returned."""
+        ...

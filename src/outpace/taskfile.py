@@ -1,0 +1,160 @@
+"""The task file: a folder with a task.toml becomes a Task, or an error that names the key to mend."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from outpace import task as parts
+from outpace.candidate import BEGIN, END, has_regions
+from outpace.errors import TaskError
+from outpace.judge.abi import parse_declaration
+
+# A task's folder holds sources, not data: inputs are made by judge.py from a seed.
+_FOLDER_LIMIT = 4 << 20
+_SKIPPED = {"__pycache__", ".outpace", ".git", "build"}
+_DEFAULT_COMPILERS = {".c": "cc", ".cpp": "c++", ".cc": "c++", ".cxx": "c++"}
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    """What task.toml may hold; the tables are the dataclasses of task.py."""
+
+    name: str
+    editable: list[str]
+    entry: dict[str, Any]
+    description: str = ""
+    build: dict[str, Any] = {}
+    limits: dict[str, Any] = {}
+    environment: dict[str, Any] = {}
+    checking: dict[str, Any] = {}
+    timing: dict[str, Any] = {}
+
+
+def load_task(folder: Path) -> parts.Task:
+    """The task in this folder; raises TaskError with what to mend."""
+    path = folder / "task.toml"
+    if not path.is_file():
+        raise TaskError(f"{folder} has no task.toml; `outpace init` writes one from a source file and a function name")
+    return make_task(folder, read_files(folder))
+
+
+def make_task(folder: Path, files: dict[str, bytes]) -> parts.Task:
+    """The task of these files, which may come from a folder or from a receipt."""
+    try:
+        raw = msgspec.convert(tomllib.loads(files["task.toml"].decode()), _File)
+        task = parts.Task(
+            name=raw.name,
+            description=raw.description.strip(),
+            folder=folder,
+            editable=tuple(raw.editable),
+            files=files,
+            entry=_table(raw.entry, parts.Entry, "entry"),
+            build=_table(raw.build, parts.Build, "build"),
+            limits=_table(raw.limits, parts.Limits, "limits"),
+            environment=_table(raw.environment, parts.Environment, "environment"),
+            checking=_table(raw.checking, parts.Checking, "checking"),
+            timing=_table(raw.timing, parts.Timing, "timing"),
+        )
+    except (msgspec.ValidationError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise TaskError(f"{folder / 'task.toml'}: {error}") from None
+    task = _with_defaults(task)
+    problem = _problem(task)
+    if problem:
+        raise TaskError(f"{folder / 'task.toml'}: {problem}")
+    return task
+
+
+def read_files(folder: Path) -> dict[str, bytes]:
+    """Every file of the folder by its relative name; hidden and built ones left out."""
+    files: dict[str, bytes] = {}
+    total = 0
+    for path in sorted(folder.rglob("*")):
+        relative = path.relative_to(folder)
+        if not path.is_file() or path.is_symlink() or any(part in _SKIPPED or part.startswith(".") for part in relative.parts):
+            continue
+        total += path.stat().st_size
+        if total > _FOLDER_LIMIT:
+            raise TaskError(f"{folder} holds more than {_FOLDER_LIMIT >> 20} MB; keep data out of it, make_input makes inputs from a seed")
+        files[relative.as_posix()] = path.read_bytes()
+    return files
+
+
+def _table(values: dict[str, Any], kind: type[Any], name: str) -> Any:
+    known = kind.__dataclass_fields__
+    for key in values:
+        if key not in known:
+            raise msgspec.ValidationError(f"[{name}] has no key '{key}'; it may have {', '.join(known)}")
+    return msgspec.convert(values, kind)
+
+
+def _with_defaults(task: parts.Task) -> parts.Task:
+    build = task.build
+    if task.entry.kind != "python" and not build.command:
+        sources = build.sources or tuple(name for name in task.editable if Path(name).suffix in _DEFAULT_COMPILERS)
+        cpp = any(_DEFAULT_COMPILERS.get(Path(name).suffix) == "c++" for name in sources)
+        build = parts.Build(build.compiler or ("c++" if cpp else "cc"), sources, build.flags or ("-O2",), build.flag_choices, (), build.product)
+    changed: dict[str, Any] = {**task.__dict__, "build": build}
+    return parts.Task(**changed)
+
+
+def _problem(task: parts.Task) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", task.name):
+        return f"name '{task.name}' may hold letters, digits, dots, dashes and underscores, 64 at most"
+    if not task.editable:
+        return "editable names no file"
+    for name in (*task.editable, *task.build.sources, task.checking.file):
+        if name not in task.files:
+            return f"file '{name}' is not in the folder"
+    return _region_problem(task) or _entry_problem(task) or _number_problem(task)
+
+
+def _region_problem(task: parts.Task) -> str:
+    for name in task.editable:
+        try:
+            lines = task.text(name).splitlines()
+        except UnicodeDecodeError:
+            return f"editable file '{name}' is not UTF-8 text"
+        if not has_regions(task.text(name)):
+            continue
+        marks = [BEGIN if BEGIN in line else END for line in lines if BEGIN in line or END in line]
+        if marks != [BEGIN, END] * (len(marks) // 2):
+            return f"'{name}': every '{BEGIN}' needs an '{END}' after it"
+    return ""
+
+
+def _entry_problem(task: parts.Task) -> str:
+    entry = task.entry
+    if entry.kind == "c":
+        if not entry.function:
+            return "[entry] function needs the C declaration, such as 'double sum(const double *x, int64_t n)'"
+        signature = parse_declaration(entry.function)
+        if entry.setup:
+            parse_declaration(entry.setup)
+        if not task.build.command and not task.build.sources:
+            return "[build] sources names no file to compile"
+        if task.build.command and not task.build.product:
+            return "[build] product must name the shared library that the command makes"
+        return "" if signature.name else "[entry] function has no name"
+    if entry.kind == "python":
+        if entry.module not in task.files:
+            return f"[entry] module '{entry.module}' is not in the folder"
+        return "" if entry.function.isidentifier() else f"[entry] function '{entry.function}' is not a Python name"
+    return "" if entry.command else "[entry] command is empty"
+
+
+def _number_problem(task: parts.Task) -> str:
+    limits, timing = task.limits, task.timing
+    for name in ("seconds", "setup_seconds", "build_seconds", "memory_mb", "disk_mb", "output_mb", "processes", "threads"):
+        if getattr(limits, name) <= 0:
+            return f"[limits] {name} = {getattr(limits, name)} must be above 0"
+    if not 1.0 <= timing.margin <= 2.0:
+        return f"[timing] margin = {timing.margin} must lie between 1.0 and 2.0"
+    if not 1.0 <= timing.sample_ms <= 1000.0:
+        return f"[timing] sample_ms = {timing.sample_ms} must lie between 1 and 1000"
+    if task.checking.tolerance < 0:
+        return f"[checking] tolerance = {task.checking.tolerance} must not be negative"
+    return ""

@@ -1,0 +1,847 @@
+"""The archive keeps every fact exactly, through kills, full disks, other writers and damaged files."""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+import resource
+import socket
+import sqlite3
+import string
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from outpace import archive_schema
+from outpace.archive import Archive, Cost, RunRecord, Trial
+from outpace.archive_records import pack_text, unpack_text
+from outpace.candidate import Candidate
+from outpace.errors import ArchiveError
+from outpace.judge.verdict import Bucket, Outcome, Sample, SpeedUp, Verdict
+from outpace.task import Entry, Task
+
+TASK = Task(
+    name="sum",
+    description="adds numbers",
+    folder=Path("/home/someone/tasks/sum"),
+    editable=("sum.c",),
+    files={"sum.c": b"int sum;\n", "task.toml": b"name = 'sum'\n", "data.bin": bytes(range(256))},
+    entry=Entry("c"),
+)
+WRONG = Verdict(Outcome.WRONG, "expected 3, got 4")
+
+
+def source(number: int) -> Candidate:
+    return Candidate({"sum.c": f"int sum = {number};\n"}, ("-O2",))
+
+
+def ok(ratio: float, *, win: bool = True, seed: int = 0) -> Verdict:
+    bucket = Bucket((Sample(100, 90, 1), Sample(101, 91, 0)), (Sample(50, 49, 0), Sample(51, 50, 2)), 8, seed)
+    return Verdict(Outcome.OK, "", SpeedUp(ratio, ratio - 0.1, ratio + 0.1, win, 1), (bucket,), 0.5)
+
+
+def start(archive: Archive, name: str = "first", task: Task = TASK, **changed: Any) -> RunRecord:
+    given: dict[str, Any] = {
+        "policy": "moves",
+        "settings": {"exemplars": 2},
+        "seed": 7,
+        "machine": {"cpu": "x86"},
+        "machine_key": "x86-16",
+    }
+    return archive.start_run(name, task, **{**given, **changed})
+
+
+def tried(
+    archive: Archive, run: RunRecord, candidate: Candidate | None, verdict: Verdict, **more: Any
+) -> Trial:
+    trial = archive.answer(archive.ask(run, "make it faster", (), None), "a reply", Cost(calls=1))
+    return archive.settle(trial, analysis="a", design="d", candidate=candidate, verdict=verdict, **more)
+
+
+def everything(archive: Archive) -> list[Any]:
+    facts: list[Any] = [*archive.runs(), *archive.trials()]
+    for run in archive.runs():
+        facts += [archive.task_files(run.task_hash), archive.notes(run), archive.scored(run.task_hash)]
+        facts += [archive.candidate(one.hash) for one in archive.scored(run.task_hash, run)]
+        facts += [
+            archive.costs(run),
+            archive.outcome_counts(run),
+            archive.open_trial(run),
+            archive.count(run),
+        ]
+    return facts
+
+
+def integrity(path: Path) -> str:
+    with closing(sqlite3.connect(path)) as database:
+        return str(database.execute("PRAGMA integrity_check").fetchone()[0])
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "runs" / "archive.db"
+
+
+@pytest.fixture
+def archive(path: Path) -> Iterator[Archive]:
+    ticks = iter(range(1_000_000))
+    with Archive.open(path, clock=lambda: float(next(ticks))) as opened:
+        yield opened
+
+
+# What goes in comes out
+
+real = st.floats(allow_nan=False)
+count = st.integers(0, 2**63 - 1)
+samples = st.lists(st.builds(Sample, count, count, count), max_size=3).map(tuple)
+verdicts = st.builds(
+    Verdict,
+    outcome=st.sampled_from(Outcome),
+    reason=st.text() | st.text(alphabet=st.characters(), min_size=900, max_size=1200),
+    speed_up=st.none() | st.builds(SpeedUp, real, real, real, st.booleans(), count),
+    buckets=st.lists(st.builds(Bucket, samples, samples, count, st.integers(0, 2**70)), max_size=3).map(
+        tuple
+    ),
+    seconds=real,
+)
+text = st.text(alphabet=st.characters(exclude_categories=[]), max_size=3000)
+costs = st.builds(Cost, st.integers(0, 2**40), st.integers(0, 2**40), st.floats(0, 1e6), st.floats(0, 1e6))
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(verdict=verdicts, confirmation=verdicts, prompt=text, reply=text, analysis=text, cost=costs)
+def test_a_trial_comes_back_exactly(
+    archive: Archive,
+    verdict: Verdict,
+    confirmation: Verdict,
+    prompt: str,
+    reply: str,
+    analysis: str,
+    cost: Cost,
+) -> None:
+    run = start(archive)
+    asked = archive.ask(run, prompt, ("aa", "bb"), "aa")
+    answered = archive.answer(asked, reply, cost)
+    judged = archive.settle(answered, analysis=analysis, design="", candidate=source(1), verdict=verdict)
+    archive.confirm(judged, confirmation)
+    with Archive.open(archive.path) as again:
+        stored = again.trial(asked.id)
+    assert stored == replace(
+        asked,
+        state="judged",
+        reply=reply,
+        analysis=analysis,
+        candidate=source(1).hash,
+        verdict=verdict,
+        confirmation=confirmation,
+        cost=cost,
+        judged_at=stored.judged_at,
+    )
+    assert stored.prompt == prompt
+
+
+def test_numbers_of_numpy_and_a_ratio_that_is_no_number_survive(archive: Archive) -> None:
+    speed_up = SpeedUp(np.float64(1.5), np.float32(0.5), math.nan, np.bool_(True), np.int64(3))  # type: ignore[arg-type]
+    stored = tried(archive, start(archive), source(1), Verdict(Outcome.OK, speed_up=speed_up)).verdict
+    assert stored is not None and stored.speed_up is not None
+    assert stored.speed_up.ratio == 1.5 and stored.speed_up.low == 0.5 and math.isnan(stored.speed_up.high)
+    assert stored.speed_up.win is True and stored.speed_up.buckets == 3
+
+
+@given(text)
+def test_packed_text_comes_back_and_long_text_is_compressed(content: str) -> None:
+    packed = pack_text(content)
+    assert unpack_text(packed) == content
+    assert isinstance(packed, bytes) or len(packed.encode()) <= 1024
+    assert isinstance(pack_text("x" * 1025), bytes)
+
+
+def test_a_run_comes_back_exactly(archive: Archive) -> None:
+    settings = {"rule": "buckets", "tau": 0.1, "deep": {"list": [1, None]}}
+    run = start(archive, settings=settings, seed=2**80, machine={"cores": 16})
+    assert (run.name, run.task_hash, run.task_name) == ("first", TASK.hash, "sum")
+    assert (run.policy, run.settings, run.seed, run.machine) == ("moves", settings, 2**80, {"cores": 16})
+    assert (run.machine_key, run.policy_state) == ("x86-16", b"")
+    assert archive.run("first") == run
+    assert archive.runs() == [run]
+
+
+def test_a_task_comes_back_byte_by_byte(archive: Archive) -> None:
+    archive.remember_task(TASK)
+    archive.remember_task(TASK)
+    assert archive.task_files(TASK.hash) == TASK.files
+
+
+def test_a_candidate_comes_back_and_is_stored_once(archive: Archive) -> None:
+    run = start(archive)
+    candidate = Candidate({"sum.c": "int é;\r\n\0" * 500, "b.c": ""}, ("-O3", ""))
+    tried(archive, run, candidate, ok(2.0))
+    tried(archive, run, candidate, ok(2.0))
+    assert archive.candidate(candidate.hash) == candidate
+    with closing(sqlite3.connect(archive.path)) as database:
+        assert database.execute("SELECT count(*) FROM candidates").fetchone() == (1,)
+        assert database.execute("SELECT count(*) FROM samples").fetchone() == (1,)
+
+
+def test_notes_are_kept_by_key_and_the_last_one_counts(archive: Archive) -> None:
+    first, second = start(archive), start(archive, "second")
+    archive.note(first, "best flags", {"ratio": 1.25, "flags": ["-O3"]})
+    archive.note(first, "red team", "pending")
+    archive.note(first, "red team", "passed")
+    assert archive.notes(first) == {"best flags": {"ratio": 1.25, "flags": ["-O3"]}, "red team": "passed"}
+    assert archive.notes(second) == {}
+
+
+@pytest.mark.parametrize(
+    "lookup",
+    [
+        lambda archive: archive.run("absent"),
+        lambda archive: archive.trial(99),
+        lambda archive: archive.candidate("absent"),
+        lambda archive: archive.task_files("absent"),
+    ],
+)
+def test_what_is_not_there_is_an_error_and_not_an_empty_answer(
+    archive: Archive, lookup: Callable[[Archive], object]
+) -> None:
+    start(archive)
+    with pytest.raises(ArchiveError, match="has no"):
+        lookup(archive)
+
+
+def test_no_path_host_or_user_is_stored(archive: Archive, tmp_path: Path) -> None:
+    tried(archive, start(archive), source(1), ok(2.0))
+    archive.compact(tmp_path / "copy.db")
+    content = (tmp_path / "copy.db").read_bytes()
+    for private in (str(tmp_path), str(TASK.folder), str(Path.cwd()), socket.gethostname()):
+        assert private.encode() not in content
+
+
+# Runs that go on
+
+
+def test_the_same_command_goes_on_with_its_run(archive: Archive) -> None:
+    run = start(archive, settings={"flags": ("a", "b")})
+    tried(archive, run, source(1), ok(2.0), policy_state=b"learnt")
+    again = start(archive, settings={"flags": ["a", "b"]}, seed=99)
+    assert again == replace(run, policy_state=b"learnt")
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"policy": "openai"}, "policy was moves, now openai"),
+        ({"settings": {"exemplars": 3}}, "exemplars was 2, now 3"),
+        ({"settings": {}}, "exemplars was 2, now unset"),
+        ({"settings": {"exemplars": 2, "tau": 1}}, "tau was unset, now 1"),
+        ({"machine_key": "arm-8"}, "another kind of machine"),
+    ],
+)
+def test_another_command_of_the_same_name_is_refused_with_what_differs(
+    archive: Archive, changed: dict[str, Any], said: str
+) -> None:
+    start(archive)
+    with pytest.raises(ArchiveError, match=said):
+        start(archive, **changed)
+    assert len(archive.runs()) == 1
+
+
+def test_an_edited_task_is_a_new_run_and_the_newest_of_a_name_is_found(archive: Archive) -> None:
+    edited = replace(TASK, files={**TASK.files, "sum.c": b"long sum;\n"})
+    old, new = start(archive), start(archive, task=edited)
+    assert old.id != new.id
+    assert archive.run("first") == new
+    assert archive.run("first", TASK.hash) == old
+
+
+def test_a_trial_is_taken_up_where_it_was_left(archive: Archive, path: Path) -> None:
+    run = start(archive)
+    assert archive.open_trial(run) is None
+    asked = archive.ask(run, "faster", ("aa",), None)
+    with Archive.open(path) as other:
+        assert other.open_trial(run) == asked
+        answered = other.answer(asked, "reply", Cost(tokens_out=5))
+    assert archive.open_trial(run) == answered
+    assert (answered.state, answered.reply) == ("answered", "reply")
+    archive.settle(answered, analysis="", design="", candidate=None, verdict=WRONG)
+    assert archive.open_trial(run) is None
+
+
+def test_the_policy_state_is_kept_with_the_verdict_or_not_at_all(archive: Archive) -> None:
+    run = start(archive)
+    trial = tried(archive, run, source(1), ok(2.0), policy_state=b"one")
+    with pytest.raises(ArchiveError, match="judged"):
+        archive.settle(trial, analysis="", design="", candidate=source(2), verdict=WRONG, policy_state=b"two")
+    assert archive.run("first").policy_state == b"one"
+    assert archive.trial(trial.id) == trial
+
+
+def test_a_settlement_that_fails_halfway_leaves_nothing(archive: Archive) -> None:
+    run = start(archive)
+    trial = archive.ask(run, "faster", (), None)
+    with pytest.raises(ArchiveError, match="does not hold"):
+        archive.settle(
+            trial, analysis="", design="", candidate=source(1), verdict=ok(2.0), duplicate_of=12345
+        )
+    assert archive.open_trial(run) == trial
+    assert archive.scored(TASK.hash) == []
+    with pytest.raises(ArchiveError, match="no candidate"):
+        archive.candidate(source(1).hash)
+
+
+def test_a_trial_that_another_process_answered_is_not_answered_over(archive: Archive) -> None:
+    mine = theirs = archive.ask(start(archive), "faster", (), None)
+    archive.answer(theirs, "their reply", Cost(calls=1))
+    with pytest.raises(ArchiveError, match="another process"):
+        archive.answer(mine, "my reply", Cost(calls=1))
+    with pytest.raises(ArchiveError, match="another process"):
+        archive.settle(mine, analysis="", design="", candidate=source(1), verdict=ok(2.0))
+    assert archive.trial(mine.id).reply == "their reply"
+
+
+def test_a_reply_may_be_asked_for_again_and_both_are_paid(archive: Archive) -> None:
+    trial = archive.ask(start(archive), "faster", (), None)
+    trial = archive.add_cost(trial, Cost(calls=1, failed_calls=1, seconds=2.0))
+    trial = archive.answer(trial, "no analysis", Cost(10, 20, 0.5, 1.0, 1))
+    trial = archive.answer(trial, "better", Cost(1, 2, 0.25, 1.0, 1))
+    assert trial.reply == "better"
+    assert trial.cost == Cost(11, 22, 0.75, 4.0, 3, 1)
+
+
+def test_only_a_judged_candidate_can_be_confirmed(archive: Archive) -> None:
+    run = start(archive)
+    with pytest.raises(ArchiveError, match="judge it first"):
+        archive.confirm(archive.ask(run, "faster", (), None), ok(2.0))
+    with pytest.raises(ArchiveError, match="judge it first"):
+        archive.confirm(tried(archive, run, None, Verdict(Outcome.UNUSABLE, "no code")), ok(2.0))
+
+
+# Views
+
+
+def test_costs_add_up_over_a_run_and_not_over_others(archive: Archive) -> None:
+    first, second = start(archive), start(archive, "second")
+    assert archive.costs(first) == Cost()
+    archive.add_cost(archive.ask(first, "p", (), None), Cost(1, 2, 0.5, 3.0, 4, 5))
+    archive.add_cost(archive.ask(first, "p", (), None), Cost(10, 20, 0.25, 30.0, 40, 50))
+    archive.add_cost(archive.ask(second, "p", (), None), Cost(100))
+    assert archive.costs(first) == Cost(11, 22, 0.75, 33.0, 44, 55)
+    assert archive.costs(second) == Cost(100)
+
+
+def test_trials_come_in_order_across_pages_by_run_by_task_and_since(archive: Archive) -> None:
+    other_task = replace(TASK, files={"sum.c": b"other"})
+    runs = [start(archive), start(archive, "second"), start(archive, task=other_task)]
+    asked = [archive.ask(runs[number % 3], str(number), (), None) for number in range(330)]
+    assert list(archive.trials()) == asked
+    assert list(archive.trials(run=runs[1])) == asked[1::3]
+    assert [trial.number for trial in archive.trials(run=runs[1])] == list(range(1, 111))
+    assert list(archive.trials(task_hash=other_task.hash)) == asked[2::3]
+    assert list(archive.trials(since=asked[320].id)) == asked[321:]
+    assert archive.count(runs[0]) == 110
+
+
+def test_trials_may_be_written_while_they_are_read(archive: Archive) -> None:
+    run = start(archive)
+    for number in range(150):
+        archive.ask(run, str(number), (), None)
+    for trial in archive.trials(run):
+        archive.add_cost(trial, Cost(calls=1))
+    assert archive.costs(run).calls == 150
+
+
+def test_outcomes_are_counted_and_failures_are_listed_newest_first(archive: Archive) -> None:
+    run = start(archive)
+    found = [
+        tried(archive, run, source(number), verdict)
+        for number, verdict in enumerate(
+            [WRONG, ok(2.0), Verdict(Outcome.CRASHED, "signal 11"), ok(3.0), WRONG]
+        )
+    ]
+    archive.ask(run, "open", (), None)
+    assert archive.outcome_counts(run) == {"wrong": 2, "ok": 2, "crashed": 1}
+    assert archive.recent_failures(run, 2) == [found[4], found[2]]
+    assert archive.recent_failures(run, 9) == [found[4], found[2], found[0]]
+    assert archive.recent_failures(run, 0) == []
+
+
+def ratios(archive: Archive, run: RunRecord | None = None) -> dict[str, float]:
+    return {one.hash: one.ratio for one in archive.scored(TASK.hash, run)}
+
+
+def test_scored_holds_each_ok_candidate_once_with_its_best_verdict(archive: Archive) -> None:
+    run, other = start(archive), start(archive, "second")
+    trial = archive.ask(run, "faster", (), source(9).hash)
+    found = archive.settle(trial, analysis="", design="", candidate=source(1), verdict=ok(2.0, win=False))
+    tried(archive, run, source(2), WRONG)
+    tried(archive, run, None, Verdict(Outcome.UNUSABLE, "no code"))
+    tried(archive, run, source(1), ok(1.5))
+    elsewhere = tried(archive, other, source(1), ok(2.5))
+    [mine] = archive.scored(TASK.hash, run)
+    assert (mine.hash, mine.ratio, mine.low, mine.high) == (source(1).hash, 2.0, 1.9, 2.1)
+    assert (mine.win, mine.trial, mine.parent) == (False, found.id, source(9).hash)
+    [of_all] = archive.scored(TASK.hash)
+    assert (of_all.ratio, of_all.trial) == (2.5, elsewhere.id)
+    assert archive.scored("another task") == []
+
+
+def test_a_confirmation_outranks_the_trial_that_found_it(archive: Archive) -> None:
+    run = start(archive)
+    trial = tried(archive, run, source(1), ok(3.0))
+    archive.confirm(trial, ok(2.0))
+    tried(archive, run, source(1), ok(4.0))
+    assert ratios(archive) == {source(1).hash: 2.0}
+    archive.confirm(trial, ok(1.75))
+    assert ratios(archive) == {source(1).hash: 1.75}
+
+
+def test_a_rejecting_confirmation_takes_the_candidate_off_and_a_duplicate_does_not_bring_it_back(
+    archive: Archive,
+) -> None:
+    run = start(archive)
+    trial = tried(archive, run, source(1), ok(3.0))
+    archive.confirm(trial, Verdict(Outcome.TOO_NOISY, "spread 20%"))
+    assert ratios(archive) == {source(1).hash: 3.0}
+    archive.confirm(trial, WRONG)
+    tried(archive, run, source(1), ok(3.0), duplicate_of=trial.id)
+    assert ratios(archive) == {}
+    assert archive.best(run) is None
+    archive.confirm(trial, ok(2.0))
+    assert ratios(archive) == {source(1).hash: 2.0}
+
+
+outcomes = st.sampled_from([ok(1.0), ok(1.5), ok(2.0), WRONG, Verdict(Outcome.TOO_NOISY)])
+events = st.lists(st.tuples(st.integers(0, 3), outcomes, st.none() | outcomes), max_size=12)
+
+
+@settings(max_examples=25, deadline=None)
+@given(events)
+def test_scores_are_the_same_read_bit_by_bit_or_all_at_once(steps: list[Any]) -> None:
+    with tempfile.TemporaryDirectory() as folder, Archive.open(Path(folder) / "a.db") as archive:
+        run = start(archive)
+        for number, verdict, confirmation in steps:
+            trial = tried(archive, run, source(number), verdict)
+            archive.scored(TASK.hash)
+            if confirmation is not None:
+                archive.confirm(trial, confirmation)
+            archive.scored(TASK.hash, run)
+        with Archive.open(archive.path) as fresh:
+            assert fresh.scored(TASK.hash) == archive.scored(TASK.hash)
+            assert fresh.scored(TASK.hash, run) == archive.scored(TASK.hash, run)
+
+
+def test_scored_sees_what_another_process_writes_and_reads_only_what_is_new(
+    archive: Archive, path: Path
+) -> None:
+    run = start(archive)
+    for number in range(60):
+        tried(archive, run, source(number), ok(1.0 + number))
+    steps = 0
+
+    def step() -> int:
+        nonlocal steps
+        steps += 1
+        return 0
+
+    archive._database.set_progress_handler(step, 1)
+    archive.scored(TASK.hash)
+    cold, steps = steps, 0
+    with Archive.open(path) as other:
+        tried(other, run, source(99), ok(99.0))
+    assert len(archive.scored(TASK.hash)) == 61
+    assert steps < cold / 10
+
+
+def test_the_best_is_the_fastest_win(archive: Archive) -> None:
+    run = start(archive)
+    assert archive.best(run) is None
+    tried(archive, run, source(1), ok(9.0, win=False))
+    tried(archive, run, source(2), ok(2.0))
+    winner = tried(archive, run, source(3), ok(3.0))
+    best = archive.best(run)
+    assert best is not None and best.trial == winner.id
+
+
+def test_equal_sources_find_their_verdict_for_the_same_task_and_machine_only(archive: Archive) -> None:
+    run = start(archive)
+    first = tried(archive, run, source(1), ok(2.0, seed=2**64))
+    wanted = source(1).hash
+    assert archive.find_verdict(TASK.hash, wanted, "x86-16") == (first.id, first.verdict)
+    assert archive.find_verdict(TASK.hash, wanted, "arm-8") is None
+    assert archive.find_verdict("another task", wanted, "x86-16") is None
+    assert archive.find_verdict(TASK.hash, source(2).hash, "x86-16") is None
+    tried(archive, run, source(1), ok(2.0, seed=2**64), duplicate_of=first.id)
+    assert archive.find_verdict(TASK.hash, wanted, "x86-16") == (first.id, first.verdict)
+    archive.confirm(first, WRONG)
+    assert archive.find_verdict(TASK.hash, wanted, "x86-16") == (first.id, WRONG)
+
+
+def test_a_verdict_that_was_too_noisy_is_not_reused(archive: Archive) -> None:
+    tried(archive, start(archive), source(1), Verdict(Outcome.TOO_NOISY, "spread 20%"))
+    assert archive.find_verdict(TASK.hash, source(1).hash, "x86-16") is None
+
+
+# Copies
+
+
+def test_a_compact_copy_is_one_file_and_reading_it_changes_no_byte(archive: Archive, tmp_path: Path) -> None:
+    tried(archive, start(archive), source(1), ok(2.0))
+    copy = tmp_path / "copies" / "copy.db"
+    archive.compact(copy)
+    content = copy.read_bytes()
+    with Archive.open(copy) as read:
+        assert everything(read) == everything(archive)
+    assert copy.read_bytes() == content
+    assert [file.name for file in copy.parent.iterdir()] == ["copy.db"]
+    with Archive.open(copy) as written:
+        tried(written, written.run("first"), source(2), ok(3.0))
+    with Archive.open(copy) as read:
+        assert len(list(read.trials())) == 2
+
+
+def test_a_copy_takes_the_place_of_no_other_file(archive: Archive, path: Path, tmp_path: Path) -> None:
+    start(archive)
+    precious = tmp_path / "thesis.txt"
+    precious.write_text("years of work " * 20)
+    for target in (precious, path):
+        before = target.read_bytes()
+        with pytest.raises(ArchiveError, match="name another file"):
+            archive.compact(target)
+        assert target.read_bytes() == before
+
+
+# Processes that die, and processes side by side
+
+WRITER = """
+import sys
+from pathlib import Path
+from outpace.archive import Archive, Cost
+from outpace.candidate import Candidate
+from outpace.judge.verdict import Bucket, Outcome, Sample, SpeedUp, Verdict
+from outpace.task import Entry, Task
+
+path, name, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+task = Task("sum", "", Path("/"), ("a.c",), {"a.c": b"int x;"}, Entry("c"))
+samples = tuple(Sample(n, n, n) for n in range(300))
+with Archive.open(path) as archive:
+    run = archive.start_run(name, task, "moves", {}, 1, {}, machine_key="k")
+    print("ready", flush=True)
+    for step in range(count):
+        trial = archive.open_trial(run) if sys.argv[4] == "resume" else None
+        trial = trial or archive.ask(run, "p" * 5000, (), None)
+        if trial.state == "asked":
+            trial = archive.answer(trial, "r" * 9000, Cost(calls=1))
+        buckets = (Bucket(samples, samples, 1, trial.id),)
+        verdict = Verdict(Outcome.OK, "", SpeedUp(2.0, 1.0, 3.0, True, 1), buckets)
+        candidate = Candidate({"a.c": f"int x = {trial.id};" * 100})
+        archive.settle(trial, analysis="", design="", candidate=candidate, verdict=verdict,
+                       policy_state=str(trial.number).encode())
+        print(trial.number, flush=True)
+"""
+
+
+def writer(path: Path, name: str, count: int, mode: str) -> subprocess.Popen[str]:
+    source_root = str(Path(archive_schema.__file__).parents[1])
+    return subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(path), name, str(count), mode],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": source_root},
+    )
+
+
+def test_kills_at_any_moment_lose_no_trial_and_double_none(path: Path) -> None:
+    chance = random.Random(11)
+    acknowledged: list[int] = []
+    for _ in range(20):
+        with writer(path, "killed", 10_000, "resume") as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            for _ in range(chance.randrange(4)):
+                acknowledged.append(int(process.stdout.readline()))
+            # A random bit of spinning, so that kills fall on every part of a transaction.
+            for _ in range(chance.randrange(60_000)):
+                pass
+            process.kill()
+            acknowledged += [int(line) for line in process.stdout if line.endswith("\n")]
+    with Archive.open(path) as archive:
+        run = archive.run("killed")
+        trials = list(archive.trials(run))
+        judged = [trial.number for trial in trials if trial.state == "judged"]
+        assert [trial.number for trial in trials] == list(range(1, len(trials) + 1))
+        assert len(acknowledged) == len(set(acknowledged))
+        assert set(acknowledged) <= set(judged)
+        # Each process goes on with what the one before left, so at most the last trial is open.
+        assert judged == list(range(1, len(judged) + 1)) and len(trials) - len(judged) <= 1
+        assert run.policy_state == str(judged[-1]).encode()
+        assert len(archive.scored(run.task_hash, run)) == len(judged)
+        assert archive.costs(run).calls == sum(trial.state != "asked" for trial in trials)
+    assert integrity(path) == "ok"
+
+
+@pytest.mark.parametrize("names", [("same", "same"), ("one", "two")])
+def test_two_processes_share_an_archive_from_its_first_moment(path: Path, names: tuple[str, str]) -> None:
+    processes = [writer(path, name, 25, "ask") for name in names]
+    printed = [process.communicate()[0].split()[1:] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0]
+    with Archive.open(path) as archive:
+        for name in set(names):
+            given = [int(n) for mine, out in zip(names, printed, strict=True) if mine == name for n in out]
+            numbers = [trial.number for trial in archive.trials(archive.run(name))]
+            assert sorted(given) == numbers == list(range(1, len(given) + 1))
+        assert len(list(archive.trials())) == 50
+    assert integrity(path) == "ok"
+
+
+def test_a_lock_that_is_never_released_is_told(
+    archive: Archive, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = start(archive)
+    monkeypatch.setattr(archive_schema, "BUSY_SECONDS", 0.0)
+    with Archive.open(path) as other:
+        archive._database.execute("BEGIN IMMEDIATE")
+        with pytest.raises(ArchiveError, match="locked"):
+            other.ask(run, "p", (), None)
+        assert other.runs() == [run]
+        archive._database.execute("ROLLBACK")
+        assert other.ask(run, "p", (), None).number == 1
+
+
+# Disks and files that do not play along
+
+
+@contextmanager
+def files_end_at(size: int) -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_full_disk_is_told_and_loses_nothing(archive: Archive, path: Path) -> None:
+    run = start(archive)
+    noise = random.Random(3)
+    known: list[Trial] = []
+
+    def fill() -> None:
+        for _ in range(1000):
+            prompt = "".join(noise.choices(string.printable, k=20_000))
+            known.append(archive.ask(run, prompt, (), None))
+
+    with files_end_at(400_000), pytest.raises(ArchiveError, match="free"):
+        fill()
+    assert len(known) > 3
+    assert list(archive.trials(run)) == known
+    known.append(archive.ask(run, "space again", (), None))
+    with Archive.open(path) as again:
+        assert list(again.trials(run)) == known
+    assert integrity(path) == "ok"
+
+
+def test_a_full_disk_while_copying_leaves_no_half_copy(archive: Archive, tmp_path: Path) -> None:
+    archive.ask(start(archive), "".join(random.Random(3).choices(string.printable, k=300_000)), (), None)
+    copy = tmp_path / "copies" / "copy.db"
+    with files_end_at(100_000), pytest.raises(ArchiveError, match="free"):
+        archive.compact(copy)
+    assert list(copy.parent.iterdir()) == []
+    archive.compact(copy)
+    with Archive.open(copy) as read:
+        assert everything(read) == everything(archive)
+
+
+def test_a_disk_full_at_birth_is_told_and_the_file_can_be_used_later(path: Path) -> None:
+    path.parent.mkdir(parents=True)
+    with files_end_at(5000), pytest.raises(ArchiveError, match="free"):
+        Archive.open(path)
+    with Archive.open(path) as archive:
+        assert archive.ask(start(archive), "p", (), None).number == 1
+
+
+@pytest.fixture
+def unwritable() -> Iterator[Callable[[], Any]]:
+    """A folder, and the means to be someone who may enter but not write it, also when root runs the tests."""
+
+    @contextmanager
+    def powerless(folder: Path) -> Iterator[None]:
+        folder.chmod(0o555)
+        user = os.geteuid()
+        try:
+            if user == 0:
+                os.seteuid(65534)
+            yield
+        finally:
+            os.seteuid(user)
+            folder.chmod(0o755)
+
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        yield lambda: (Path(folder), powerless(Path(folder)))
+
+
+def test_a_folder_that_may_not_be_written_is_told(unwritable: Callable[[], Any]) -> None:
+    folder, powerless = unwritable()
+    with powerless:
+        with pytest.raises(ArchiveError, match="writable"):
+            Archive.open(folder / "archive.db")
+        with pytest.raises(ArchiveError, match="write to"):
+            Archive.open(folder / "deeper" / "archive.db")
+    assert list(folder.iterdir()) == []
+
+
+def test_a_copy_can_be_read_but_not_written_where_nothing_may_be_written(
+    archive: Archive, unwritable: Callable[[], Any]
+) -> None:
+    run = start(archive)
+    tried(archive, run, source(1), ok(2.0))
+    folder, powerless = unwritable()
+    copy = folder / "copy.db"
+    archive.compact(copy)
+    with powerless, Archive.open(copy) as read:
+        assert everything(read) == everything(archive)
+        with pytest.raises(ArchiveError, match="writable"):
+            start(read)
+        with pytest.raises(ArchiveError, match="writable"):
+            read.ask(run, "p", (), None)
+
+
+def test_a_file_of_a_newer_version_is_refused_untouched(archive: Archive, path: Path) -> None:
+    start(archive)
+    archive.close()
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA user_version = 99")
+    content = path.read_bytes()
+    with pytest.raises(ArchiveError, match=r"version 99.*upgrade"):
+        Archive.open(path)
+    assert path.read_bytes() == content
+
+
+def test_a_database_of_another_program_is_refused_untouched(tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs.db"
+    with closing(sqlite3.connect(theirs)) as database:
+        database.execute("CREATE TABLE songs (name)")
+        database.execute("PRAGMA user_version = 1")
+    content = theirs.read_bytes()
+    with pytest.raises(ArchiveError, match="another program"):
+        Archive.open(theirs)
+    assert theirs.read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    "content", [b"not a database at all", b"\0" * 5000, b"SQLite format 3\0" + b"\7" * 5000]
+)
+def test_garbage_is_refused_untouched(tmp_path: Path, content: bytes) -> None:
+    garbage = tmp_path / "garbage.db"
+    garbage.write_bytes(content)
+    with pytest.raises(ArchiveError) as refused:
+        Archive.open(garbage)
+    assert "\n" not in str(refused.value)
+    assert garbage.read_bytes() == content
+
+
+def test_a_folder_in_place_of_the_file_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ArchiveError, match="is a folder"):
+        Archive.open(tmp_path)
+
+
+def test_the_name_that_sqlite_keeps_for_memory_is_a_file_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Archive.open(":memory:") as archive:
+        start(archive)
+    assert (tmp_path / ":memory:").stat().st_size > 0
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    folder = tmp_path_factory.mktemp("sound")
+    with Archive.open(folder / "archive.db") as archive:
+        run = start(archive)
+        for number in range(12):
+            tried(archive, run, source(number), ok(1.0 + number))
+        archive.compact(folder / "copy.db")
+    return (folder / "copy.db").read_bytes()
+
+
+@pytest.mark.parametrize("kept", [1, 17, 90, 100, 4095, 4096, 5000, -4096, -1])
+def test_a_truncated_file_is_refused(tmp_path: Path, sound: bytes, kept: int) -> None:
+    cut = tmp_path / "cut.db"
+    cut.write_bytes(sound[:kept])
+    with pytest.raises(ArchiveError), Archive.open(cut) as archive:
+        everything(archive)
+    assert cut.read_bytes() == sound[:kept]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_damaged_file_raises_nothing_but_an_archive_error(sound: bytes, tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    content = bytearray(sound)
+    for _ in range(chance.choice([1, 10, 100])):
+        content[chance.randrange(len(content))] = chance.randrange(256)
+    hurt = tmp_path / "hurt.db"
+    hurt.write_bytes(content)
+    try:
+        with Archive.open(hurt) as archive:
+            everything(archive)
+    except ArchiveError as told:
+        assert str(hurt) in str(told)
+
+
+def test_sources_that_do_not_match_their_hash_are_not_handed_out(archive: Archive, path: Path) -> None:
+    tried(archive, start(archive), source(1), ok(2.0))
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("UPDATE candidates SET files = ?", ('{"sum.c":"int other;"}',))
+        database.commit()
+    with pytest.raises(ArchiveError, match="another hash"):
+        archive.candidate(source(1).hash)
+
+
+def test_a_run_name_that_is_no_text_is_told(archive: Archive) -> None:
+    with pytest.raises(ArchiveError, match="plain Unicode"):
+        start(archive, "\udcff")
+
+
+# Versions
+
+
+def test_a_file_of_version_1_is_brought_up_with_all_its_facts(
+    archive: Archive, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert archive._database.execute("PRAGMA user_version").fetchone() == (len(archive_schema.MIGRATIONS),)
+    tried(archive, start(archive), source(1), ok(2.0))
+    facts = everything(archive)
+    archive.close()
+    later = [("CREATE TABLE extra (x)",), ("INSERT INTO extra VALUES (1)", "ALTER TABLE extra ADD COLUMN y")]
+    monkeypatch.setattr(archive_schema, "MIGRATIONS", [*archive_schema.MIGRATIONS, *later])
+    for _ in range(2):
+        with Archive.open(path) as migrated:
+            assert everything(migrated) == facts
+            assert migrated._database.execute("SELECT x, y FROM extra").fetchall() == [(1, None)]
+
+
+def test_a_migration_that_fails_leaves_the_old_file_as_it_was(
+    archive: Archive, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start(archive)
+    facts = everything(archive)
+    archive.close()
+    known = archive_schema.MIGRATIONS
+    broken = [*known, ("CREATE TABLE extra (x)",), ("INSERT INTO absent VALUES (1)",)]
+    monkeypatch.setattr(archive_schema, "MIGRATIONS", broken)
+    with pytest.raises(ArchiveError, match="absent"):
+        Archive.open(path)
+    monkeypatch.setattr(archive_schema, "MIGRATIONS", known)
+    with Archive.open(path) as old:
+        assert everything(old) == facts

@@ -37,10 +37,6 @@ bool understand(const std::vector<std::string>& fields, JailDescription& jail) {
     if (is("net", 1)) {
         return flag(jail.network_namespace);
     }
-    if (is("chdir", 1)) {
-        jail.start_folder = fields[1];
-        return fields[1].starts_with('/');
-    }
     if (is("ro", 2)) {
         return add(Kind::read_only, fields[1], fields[2]);
     }

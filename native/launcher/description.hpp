@@ -2,7 +2,6 @@
 //
 //   userns 0|1           1: make a user namespace first, own user and group mapped to themselves
 //   net 0|1              1 (also when absent): a network namespace with nothing in it
-//   chdir DST            where the inner process starts; the root when absent
 //   ro SRC DST           SRC and all below it, read-only
 //   rw SRC DST           SRC and all below it, writable
 //   tmpfs DST BYTES      an empty folder that holds at most BYTES
@@ -30,7 +29,6 @@ struct MountLine {
 struct JailDescription {
     bool user_namespace = false;
     bool network_namespace = true;
-    std::string start_folder = "/";
     std::vector<MountLine> mounts;
 };
 

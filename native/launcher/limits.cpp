@@ -184,7 +184,7 @@ void close_descriptors_from(unsigned first) {
 }
 
 void reset_signals() {
-    struct sigaction action {};
+    struct sigaction action = {};
     action.sa_handler = SIG_DFL;
     for (int number = 1; number < NSIG; ++number) {
         // SIGKILL, SIGSTOP and the C library's own numbers refuse; they cannot be ignored either.

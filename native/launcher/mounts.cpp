@@ -40,7 +40,7 @@ std::string by_descriptor(int descriptor) {
 }
 
 bool is_folder(int descriptor) {
-    struct stat status {};
+    struct stat status = {};
     if (fstat(descriptor, &status) != 0) {
         fail("cannot look at a mount's source");
     }
@@ -131,7 +131,7 @@ void confine_by_remount(const std::string& top, std::uint64_t attributes, bool r
     wanted |= (attributes & MOUNT_ATTR_NODEV) != 0 ? MS_NODEV : 0;
     wanted |= (attributes & MOUNT_ATTR_NOEXEC) != 0 ? MS_NOEXEC : 0;
     for (const auto& point : recursive ? mount_points_under(top) : std::vector<std::string>{top}) {
-        struct statvfs now {};
+        struct statvfs now = {};
         if (statvfs(point.c_str(), &now) != 0) {
             fail("cannot look at the mount " + point);
         }
@@ -274,9 +274,6 @@ void build_root(const JailDescription& jail) {
         fail("cannot enter the new root");
     }
     confine("/", MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, false);
-    if (chdir(jail.start_folder.c_str()) != 0) {
-        fail("cannot start in " + jail.start_folder);
-    }
 }
 
 }  // namespace outpace

@@ -214,7 +214,7 @@ class CommandServer {
     static void give_content(const Descriptor& file, std::byte* room, std::uint64_t bytes) {
         std::byte* content = room + sizeof(std::uint64_t);
         const std::uint64_t most = bytes - sizeof(std::uint64_t);
-        struct stat status {};
+        struct stat status = {};
         std::uint64_t length = output_missing;
         if (file.open() && fstat(file.number(), &status) == 0 && S_ISREG(status.st_mode)) {
             length = static_cast<std::uint64_t>(status.st_size);

@@ -41,7 +41,7 @@ void report_forbidden(int, siginfo_t* information, void*) {
 
 void trap_to_judge(int socket) {
     reporting_socket = socket;
-    struct sigaction action {};
+    struct sigaction action = {};
     action.sa_sigaction = report_forbidden;
     action.sa_flags = SA_SIGINFO;
     if (sigaction(SIGSYS, &action, nullptr) != 0) {

@@ -58,6 +58,8 @@ inline const std::vector<int> programs = {
     __NR_setsid, __NR_getsid, __NR_setpgid, __NR_getpgid, __NR_getgroups, __NR_getresuid,
     __NR_getresgid, __NR_capget, __NR_sched_getattr, __NR_sched_get_priority_max,
     __NR_sched_get_priority_min, __NR_sched_rr_get_interval,
+    // make starts programs by posix_spawn, which sets the ids to what they are; without capabilities nothing else works.
+    __NR_setresuid, __NR_setresgid,
     // memory
     __NR_mlock, __NR_mlock2, __NR_mlockall, __NR_munlock, __NR_munlockall,
     // Given the judge's socket, Python asks what it is. Making and tuning sockets is hostile.
@@ -115,7 +117,7 @@ inline const std::vector<int> hostile = {
     __NR_setpriority, __NR_ioprio_set, __NR_setrlimit, __NR_mbind, __NR_set_mempolicy,
     __NR_set_mempolicy_home_node, __NR_migrate_pages, __NR_move_pages,
     // identity
-    __NR_setuid, __NR_setgid, __NR_setreuid, __NR_setregid, __NR_setresuid, __NR_setresgid, __NR_setfsuid,
+    __NR_setuid, __NR_setgid, __NR_setreuid, __NR_setregid, __NR_setfsuid,
     __NR_setfsgid, __NR_setgroups, __NR_capset,
 #if defined(__x86_64__)
     __NR_iopl, __NR_ioperm, __NR_modify_ldt,

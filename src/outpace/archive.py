@@ -281,8 +281,11 @@ class Archive:
         # Page by page: an unfinished query would keep SQLite from trimming its log, and the caller may write.
         while rows := self._rows(query, since, *values):
             for row in rows:
+                # Ids that do not rise, as a damaged tree may give them, would be read round and round.
+                if row[0] <= since:
+                    raise ArchiveError(damaged(self.path, f"trial {row[0]} comes after trial {since}"))
+                since = row[0]
                 yield self._unpacked(unpack_trial, row)
-            since = rows[-1][0]
 
     def trial(self, number: int) -> Trial:
         """The trial of this id."""

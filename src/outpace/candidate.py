@@ -68,7 +68,17 @@ def choose_flag(flags: tuple[str, ...], group: tuple[str, ...], choice: str) -> 
 
 def has_regions(text: str) -> bool:
     """Whether only parts of this file may be edited."""
-    return any(BEGIN in line for line in text.splitlines())
+    return any(opens_region(line) for line in text.splitlines())
+
+
+def opens_region(line: str) -> bool:
+    """Whether an editable region starts after this line."""
+    return line.rstrip(" */->").endswith(BEGIN)
+
+
+def closes_region(line: str) -> bool:
+    """Whether an editable region ends before this line; `outpace: end alternatives` is another mark."""
+    return line.rstrip(" */->").endswith(END)
 
 
 def fixed_text(text: str) -> tuple[str, ...]:
@@ -76,10 +86,10 @@ def fixed_text(text: str) -> tuple[str, ...]:
     fixed: list[str] = []
     inside = False
     for line in text.splitlines():
-        if END in line:
+        if closes_region(line):
             inside = False
         if not inside:
             fixed.append(line)
-        if BEGIN in line:
+        if opens_region(line):
             inside = True
     return tuple(fixed)

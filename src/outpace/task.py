@@ -66,6 +66,11 @@ class Limits:
     processes: int = 1
     threads: int = 1
 
+    @property
+    def parallel(self) -> bool:
+        """Whether a candidate may use several cores, so that its CPU time no longer tells how long it takes."""
+        return self.threads > 1 or self.processes > 1
+
 
 @dataclass(frozen=True)
 class Environment:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from outpace import task as parts
-from outpace.candidate import BEGIN, END, has_regions
+from outpace.candidate import BEGIN, END, closes_region, has_regions, opens_region
 from outpace.errors import TaskError
 from outpace.judge.abi import parse_declaration
 
@@ -120,7 +120,7 @@ def _region_problem(task: parts.Task) -> str:
             return f"editable file '{name}' is not UTF-8 text"
         if not has_regions(task.text(name)):
             continue
-        marks = [BEGIN if BEGIN in line else END for line in lines if BEGIN in line or END in line]
+        marks = [BEGIN if opens_region(line) else END for line in lines if opens_region(line) or closes_region(line)]
         if marks != [BEGIN, END] * (len(marks) // 2):
             return f"'{name}': every '{BEGIN}' needs an '{END}' after it"
     return ""
@@ -151,6 +151,8 @@ def _number_problem(task: parts.Task) -> str:
     for name in ("seconds", "setup_seconds", "build_seconds", "memory_mb", "disk_mb", "output_mb", "processes", "threads"):
         if getattr(limits, name) <= 0:
             return f"[limits] {name} = {getattr(limits, name)} must be above 0"
+    if limits.processes > 1 and task.entry.kind != "command":
+        return "[limits] processes above 1 are for commands; a function may use threads, which are stopped and counted with it"
     if not 1.0 <= timing.margin <= 2.0:
         return f"[timing] margin = {timing.margin} must lie between 1.0 and 2.0"
     if not 1.0 <= timing.sample_ms <= 1000.0:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from outpace.errors import HarnessError, OutpaceError
@@ -117,6 +117,7 @@ def test_one_bucket_gives_one_exemplar_rather_than_a_contrast_in_noise() -> None
     assert len(BucketRule()(climb(1.0, 1.001, 1.002), random.Random(0), 2)) == 1
 
 
+@settings(deadline=None)
 @given(
     POPULATIONS,
     st.integers(0, 5),
@@ -136,6 +137,7 @@ def test_buckets_shown_together_are_distinct(
         assert len(shown) == len(set(places)) == min(n, buckets)
 
 
+@settings(deadline=None)
 @given(st.lists(RATIOS, min_size=1, max_size=40), st.floats(1e-3, 100), st.floats(1e-3, 10))
 def test_bucket_probabilities_are_a_distribution_at_any_scale(
     ratios: list[float], tau: float, width: float
@@ -161,6 +163,7 @@ def test_a_temperature_or_width_that_is_not_positive_is_refused(wrong: float) ->
 
 
 @pytest.mark.parametrize("name", RULES)
+@settings(deadline=None)
 @given(
     population=lineages(),
     n=st.integers(0, 5),
@@ -180,6 +183,7 @@ def test_every_rule_shows_distinct_known_candidates_slowest_first_whatever_their
 
 
 @pytest.mark.parametrize("name", [name for name in RULES if name != "none"])
+@settings(deadline=None)
 @given(population=lineages(), more=st.integers(1, 3))
 def test_fewer_candidates_than_asked_for_are_all_shown(
     name: str, population: list[Scored], more: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from outpace.candidate import Candidate
@@ -28,6 +28,7 @@ C_SAME = {
     "line ends": ("int x;\r\n#define A 1\r\nint y;\r\n", "int x;\n#define A 1\nint y;"),
     "comment goes on after a backslash": ("int x; // a \\\nint y;\nint z;", "int x; int z;"),
     "comment goes on after a backslash and a space": ("int x; // a \\ \nint y;\nint z;", "int x; int z;"),
+    "directive that goes on after a space": ("#define A 1 \\ \n + 2\nx", "#define A 1 + 2\nx"),
     "directive layout": ("#  define  F(x)  \\\n  ((x) + 1)\nint y;", "#define F(x) ((x)+1)\n\n\nint y;"),
     "comment in a directive": ("#define A /* one */ 1 // one\nint y;", "#define A 1\nint y;"),
     "comment before a directive": ("/* a\n*/ #define A 1\n", "#define A 1"),
@@ -124,6 +125,7 @@ C_TOKENS = st.lists(st.sampled_from([*PLAIN, *SIGNS, *QUOTED]), max_size=12)
 GAPS = st.lists(st.sampled_from([" ", "\t", "\r\n", "/* ' */", '/*\n"*/', "// \"x' \n", "/**/", "//\\\n#\n"]))
 
 
+@settings(deadline=None)
 @given(C_TOKENS, C_TOKENS, st.data())
 def test_c_tokens_are_told_apart_by_what_they_are_and_not_by_what_is_between(
     tokens: list[str], others: list[str], data: st.DataObject
@@ -157,6 +159,7 @@ LINES = st.lists(st.tuples(st.sampled_from(["", "  ", "    ", "\t"]), SNIPPETS),
 SOURCES = LINES.map(lambda lines: "".join(f"{indent}{line}\n" for indent, line in lines))
 
 
+@settings(deadline=None)
 @given(SOURCES, SOURCES)
 def test_python_candidates_taken_for_one_have_one_syntax_tree(one: str, other: str) -> None:
     if one != other and same(one, other, "a.py"):
@@ -173,11 +176,13 @@ def tree(source: str) -> str:
 HOSTILE = st.text(alphabet=st.sampled_from("\"'/*\\\n\r #()R{}fx0\t\0é\ud800"), max_size=60) | st.text()
 
 
+@settings(deadline=None)
 @given(HOSTILE, st.sampled_from(["a.c", "a.cu", "a.py", "Makefile"]))
 def test_any_text_has_a_fingerprint(text: str, name: str) -> None:
     assert fingerprint(of(text, name)) == fingerprint(of(text, name))
 
 
+@settings(deadline=None)
 @given(HOSTILE)
 def test_a_word_more_is_never_overlooked_in_front_of_any_text(text: str) -> None:
     for name in ("a.c", "a.py"):

@@ -7,7 +7,7 @@ import random
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from outpace.errors import HarnessError, OutpaceError
@@ -46,6 +46,7 @@ def test_every_outcome_earns_something_or_is_known_to_tell_nothing(outcome: Outc
 
 
 @pytest.mark.parametrize("outcome", REJECTED)
+@settings(deadline=None)
 @given(ratio=RATIOS)
 def test_a_correct_candidate_however_slow_earns_more_than_a_rejected_one(
     outcome: Outcome, ratio: float
@@ -68,6 +69,7 @@ def test_an_ok_verdict_without_a_usable_speed_up_is_a_fault(speed_up: SpeedUp | 
         reward(Verdict(Outcome.OK, speed_up=speed_up))
 
 
+@settings(deadline=None)
 @given(st.lists(REWARDS, max_size=30), SCALES)
 def test_a_correct_candidate_beats_a_rejected_one_strictly_also_after_smoothing_and_in_advantages(
     rewards: list[float | None], scale: RollingScale
@@ -81,6 +83,7 @@ def test_a_correct_candidate_beats_a_rejected_one_strictly_also_after_smoothing_
             assert min(correct) > max(rejected)
 
 
+@settings(deadline=None)
 @given(st.lists(REWARDS, max_size=30), SCALES)
 def test_no_step_reverses_an_order(rewards: list[float | None], scale: RollingScale) -> None:
     smoothed = smooth(rewards, scale)
@@ -89,6 +92,7 @@ def test_no_step_reverses_an_order(rewards: list[float | None], scale: RollingSc
         assert all(lower[1] <= higher[1] for lower, higher in pairwise(known))
 
 
+@settings(deadline=None)
 @given(st.lists(CORRECT.map(earned), min_size=1, max_size=30), SCALES)
 def test_smoothed_rewards_of_correct_candidates_stay_within_the_clip(
     rewards: list[float], scale: RollingScale
@@ -125,6 +129,7 @@ def test_rejections_and_noisy_verdicts_do_not_move_the_scale() -> None:
     assert RollingScale().updated(noise) == RollingScale()
 
 
+@settings(deadline=None)
 @given(st.integers(0, 350), st.integers(0, 350), st.randoms(use_true_random=False))
 def test_the_scale_does_not_depend_on_how_rewards_are_grouped(
     size: int, cut: int, rng: random.Random
@@ -159,6 +164,7 @@ def test_differences_that_are_noise_earn_little_advantage() -> None:
     assert max(abs(each) for each in advantages(timings, 1e-9) if each is not None) > 1
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=8), st.sampled_from([1e-4, 1e-2, 1.0]), SCALES)
 def test_smoothing_and_its_noise_floor_agree_on_what_is_noise(
     steps: list[float], size: float, scale: RollingScale
@@ -170,6 +176,7 @@ def test_smoothing_and_its_noise_floor_agree_on_what_is_noise(
     assert found == pytest.approx(advantages(inside, NOISE), abs=1e-6)
 
 
+@settings(deadline=None)
 @given(st.lists(REWARDS, max_size=20))
 def test_noisy_verdicts_keep_their_place_and_count_for_nothing(rewards: list[float | None]) -> None:
     found = advantages(rewards, NOISE)
@@ -178,6 +185,7 @@ def test_noisy_verdicts_keep_their_place_and_count_for_nothing(rewards: list[flo
     assert tuple(each for each in found if each is not None) == advantages(known, NOISE)
 
 
+@settings(deadline=None)
 @given(st.lists(VERDICTS.map(reward).filter(lambda each: each is not None), min_size=1, max_size=20))
 def test_advantages_sum_to_nothing(rewards: list[float]) -> None:
     assert math.fsum(each for each in advantages(rewards, NOISE) if each is not None) == pytest.approx(

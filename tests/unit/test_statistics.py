@@ -98,28 +98,28 @@ def test_the_smaller_of_the_two_clocks_counts() -> None:
     honest = Sample(wall=1000, cpu=1000, delay=0)
     hidden_from_cpu = Sample(wall=1000, cpu=500, delay=0)
     hidden_from_wall = Sample(wall=500, cpu=740, delay=0)
-    assert log_ratio(bucket(honest, hidden_from_cpu), threads=1) == pytest.approx(0)
-    assert log_ratio(bucket(honest, hidden_from_wall), threads=1) == pytest.approx(math.log(1000 / 740))
+    assert log_ratio(bucket(honest, hidden_from_cpu), parallel=False) == pytest.approx(0)
+    assert log_ratio(bucket(honest, hidden_from_wall), parallel=False) == pytest.approx(math.log(1000 / 740))
 
 
 def test_waiting_for_a_core_is_not_held_against_anybody() -> None:
     waited = Sample(wall=3000, cpu=1000, delay=2000)
-    assert log_ratio(bucket(Sample(1000, 1000, 0), waited), threads=1) == pytest.approx(0)
+    assert log_ratio(bucket(Sample(1000, 1000, 0), waited), parallel=False) == pytest.approx(0)
 
 
 def test_work_done_while_loading_is_charged() -> None:
     ahead = Sample(wall=100, cpu=100, delay=0, load_cpu=950)
     honest = Sample(wall=1000, cpu=1000, delay=0, load_cpu=50)
-    assert log_ratio(bucket(honest, ahead), threads=1) == pytest.approx(0)
+    assert log_ratio(bucket(honest, ahead), parallel=False) == pytest.approx(0)
 
 
-def test_with_threads_the_wall_clock_stands_alone() -> None:
+def test_in_parallel_tasks_the_wall_clock_stands_alone() -> None:
     two_cores = Sample(wall=500, cpu=1000, delay=0)
-    assert log_ratio(bucket(Sample(1000, 1000, 0), two_cores), threads=2) == pytest.approx(math.log(2))
+    assert log_ratio(bucket(Sample(1000, 1000, 0), two_cores), parallel=True) == pytest.approx(math.log(2))
 
 
 def test_a_clock_that_reads_nothing_spoils_the_bucket() -> None:
-    assert log_ratio(bucket(Sample(1000, 0, 0), Sample(1000, 1000, 0)), threads=1) is None
+    assert log_ratio(bucket(Sample(1000, 0, 0), Sample(1000, 1000, 0)), parallel=False) is None
 
 
 def test_figures_are_rounded_toward_one() -> None:

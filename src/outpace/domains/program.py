@@ -122,7 +122,7 @@ class ProgramDomain:
         confinement = Confinement(
             binds=tuple(binds), hidden=hidden, environment=variables, folder=place.seen_as(kind), memory=limits.memory_mb * MIB,
             disk=limits.disk_mb * MIB, file_size=limits.disk_mb * MIB, cpu_seconds=3600, processes=limits.processes, threads=limits.threads,
-            fork=limits.processes > 1,
+            fork=task.entry.kind == "command" and limits.processes > 1,
         )  # fmt: skip
         return Program(confinement, inner, limits.seconds, limits.setup_seconds, task.name)
 

@@ -38,6 +38,8 @@ class BuildPlan:
 def build(kind: JailKind, plan: BuildPlan, folder: Path) -> None:
     """Lay out the files in `folder` and run the commands there; raises Failed with the compiler's first errors."""
     lay_out(plan.files, folder)
+    if kind != "none":
+        _give(folder, JAIL_UID)
     for command in plan.commands:
         _run(kind, plan, folder, command)
     product = folder / plan.product
@@ -47,13 +49,12 @@ def build(kind: JailKind, plan: BuildPlan, folder: Path) -> None:
 
 
 def lay_out(files: Mapping[str, bytes], folder: Path) -> None:
-    """Write the files below `folder`, which the jail's user may then write to."""
+    """Write the files below `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
-    _give(folder, JAIL_UID)
 
 
 def seal(folder: Path) -> None:

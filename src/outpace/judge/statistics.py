@@ -104,13 +104,13 @@ def _rank_sum_ways(count: int) -> list[int]:
     return ways
 
 
-def log_ratio(bucket: Bucket, *, threads: int) -> float | None:
+def log_ratio(bucket: Bucket, *, parallel: bool) -> float | None:
     """The logarithm of reference time over candidate time, or None when the clocks contradict each other.
 
     The smaller of the CPU-clock and the wall-clock ratio counts: work that hides from one clock shows on the other.
-    With several threads the CPU clock adds them up and says nothing about speed, so the wall clock stands alone.
+    With several threads or processes the CPU clock adds them up and says nothing about speed, so the wall clock stands alone.
     """
-    if threads > 1:
+    if parallel:
         return math.log(_total(bucket.reference, _wall) / _charged(bucket, _wall, _load_wall))
     if not all(_plausible(sample) for sample in bucket.reference + bucket.candidate):
         return None
@@ -123,7 +123,7 @@ def _plausible(sample: Sample) -> bool:
     # About one CPU-clock reading in some thousands is far off (steal correction in the hypervisor, it seems).
     # A candidate cannot use this: it can lower its CPU time below its wall time only by sleeping, which the wall
     # clock counts, and a bucket thrown away is only timed again.
-    return sample.cpu > 0 and sample.wall - sample.delay > 0 and sample.cpu < 1.5 * sample.wall
+    return 0 < sample.cpu < 1.5 * sample.wall
 
 
 def _charged(bucket: Bucket, run: _Reading, load: _Reading) -> float:
@@ -149,7 +149,8 @@ def _cpu(sample: Sample) -> float:
 
 
 def _busy(sample: Sample) -> float:
-    return float(sample.wall - sample.delay)
+    # The judge may wait for its own core while the worker is at work on another; no sample lasts less than its CPU time.
+    return float(max(sample.wall - sample.delay, sample.cpu))
 
 
 def _load_cpu(sample: Sample) -> float:

@@ -27,8 +27,9 @@ from outpace.judge.worker import Failed, Program, Region, Worker
 
 PAIRS = 2
 INPUT_REGION = 256 * MIB
-# A candidate's set-up may take this many times the reference's: work must not move from the timed calls to there.
-SETUP_FACTOR, SETUP_SLACK = 2.0, 0.1
+# Loading a candidate and setting it up may take this many times the reference's CPU seconds, and some for an import:
+# work must not move there from the timed calls.
+SETUP_FACTOR, SETUP_SLACK = 2.0, 0.5
 # Calls shorter than this get a short warm-up of their own before each sample, so that nobody profits from the
 # caches its rival left behind. Longer ones refill the caches within a small part of the sample.
 SELF_WARM_BELOW, SELF_WARM_SECONDS = 0.002, 0.001
@@ -45,6 +46,8 @@ class Plan:
 
     calls: int
     warm: int
+    # Whether each sample gets a warm-up of its own.
+    self_warm: bool
 
 
 class Inputs:
@@ -116,14 +119,16 @@ class Pair:
             self.close()
             raise
 
-    def setup(self, batch: Batch) -> None:
-        """Set both up; the candidate may not take much longer over it than the reference."""
-        self.side = 0
-        allowed = SETUP_FACTOR * self.workers[0].setup(batch) + SETUP_SLACK
+    def setup(self, batch: Batch | None) -> None:
+        """Hand both the set-up data, if there is any; the candidate may not take much longer over it than the reference."""
+        spent = [self.workers[side].loading for side in (0, 1)]
+        if batch is not None:
+            for self.side in (0, 1):
+                spent[self.side] += self.workers[self.side].setup(batch)
         self.side = 1
-        taken = self.workers[1].setup(batch)
-        if taken > allowed:
-            raise Failed(Outcome.REFUSED, f"set-up took {taken:.3f} s; at most {allowed:.3f} s are allowed ({SETUP_FACTOR:g} times the reference's)")
+        allowed = SETUP_FACTOR * spent[0] + SETUP_SLACK
+        if spent[1] > allowed:
+            raise Failed(Outcome.REFUSED, f"loading and set-up took {spent[1]:.2f} s of CPU time where the reference takes {spent[0]:.2f} s; {allowed:.2f} s are allowed")
 
     def sample(self, side: int, batch: Batch, seconds: float | None = None) -> Sample:
         """Time one batch on one side."""
@@ -187,7 +192,7 @@ class Stopwatch:
         for side in (0, 1):
             sample = pair.sample(side, batch)
             # The CPU clock, because waiting for a core would make every call look long; threads share one wall clock.
-            spent = sample.cpu if self._domain.task.limits.threads == 1 else sample.wall
+            spent = sample.wall if self._domain.task.limits.parallel else sample.cpu
             seconds.append(max(spent, 100) / 1e9 / len(inputs))
             answers.append(pair.answers())
         self._check(inputs, answers[1], answers[0])
@@ -222,8 +227,8 @@ class Stopwatch:
         calls = min(calls, 4 * INPUT_SECONDS / making, _MAX_CALLS)
         room = min(INPUT_REGION / (len(probe.data) + 4096), 2 * self._output_bytes() / len(probe.poison))
         calls = max(1, math.ceil(min(calls, room / 2)))
-        warm = 0 if reference > SELF_WARM_BELOW else max(1, min(calls, round(SELF_WARM_SECONDS / reference)))
-        return Plan(calls, warm)
+        warm = max(1, min(calls, round(SELF_WARM_SECONDS / reference)))
+        return Plan(calls, warm, self_warm=reference < SELF_WARM_BELOW)
 
     def bucket(self, plan: Plan) -> Bucket:
         """One fresh pair, timed."""
@@ -231,18 +236,18 @@ class Stopwatch:
         inputs = self._inputs.draw(PAIRS * plan.calls + plan.warm, rng)
         batches = [inputs[at * plan.calls : (at + 1) * plan.calls] for at in range(PAIRS)]
         laid_out = [self._domain.batch(batch) for batch in batches]
-        warm = self._domain.batch(inputs[PAIRS * plan.calls :]) if plan.warm else None
+        warm = self._domain.batch(inputs[PAIRS * plan.calls :])
         first = int(rng.integers(2))
         samples: tuple[list[Sample], list[Sample]] = ([], [])
         pair = self._pair(rng)
         try:
             for side in rng.permutation(2):
-                pair.sample(int(side), warm or laid_out[0])
+                pair.sample(int(side), warm)
             for number in range(PAIRS):
                 answers: dict[int, list[Any]] = {}
                 order = (first, 1 - first) if number % 2 == 0 else (1 - first, first)
                 for side in order:
-                    if warm is not None:
+                    if plan.self_warm:
                         pair.sample(side, warm)
                     samples[side].append(pair.sample(side, laid_out[number]))
                     answers[side] = pair.answers()
@@ -264,7 +269,7 @@ class Stopwatch:
         while not decision.stop and len(buckets) < limit:
             bucket = self.bucket(plan)
             buckets.append(bucket)
-            ratio = statistics.log_ratio(bucket, threads=task.limits.threads)
+            ratio = statistics.log_ratio(bucket, parallel=task.limits.parallel)
             if ratio is not None:
                 ratios.append(ratio)
                 decision = statistics.decide(ratios, task.timing.margin)
@@ -287,12 +292,11 @@ class Stopwatch:
         except SideFailed as failed:
             raise self._blame(failed.failure, failed.side) from failed
         data = self._domain.make_setup(rng)
-        if data is not None:
-            try:
-                pair.setup(self._domain.setup_batch(data))
-            except Failed as failure:
-                pair.close()
-                raise self._blame(failure, pair.side) from failure
+        try:
+            pair.setup(None if data is None else self._domain.setup_batch(data))
+        except Failed as failure:
+            pair.close()
+            raise self._blame(failure, pair.side) from failure
         return pair
 
     def _check(self, inputs: Sequence[Input], answers: Sequence[Any], expected: Sequence[Any]) -> None:

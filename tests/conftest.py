@@ -1,0 +1,71 @@
+"""What several suites share: small tasks made on the spot, and judges for them."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from outpace.domains.program import ProgramDomain
+from outpace.judge.jail import JailKind, bubblewrap_works, fallback_works
+from outpace.judge.judge import Judge
+from outpace.task import Task
+from outpace.taskfile import make_task
+
+JAILS: list[JailKind] = ["bubblewrap", "fallback"]
+
+
+def jail_or_skip(kind: JailKind) -> JailKind:
+    """The jail, or a skip that tests/skips.txt must name."""
+    why = bubblewrap_works() if kind == "bubblewrap" else fallback_works()
+    if why:
+        pytest.skip(f"no {kind} jail: {why}")
+    return kind
+
+
+@pytest.fixture(params=JAILS)
+def jail(request: pytest.FixtureRequest) -> JailKind:
+    return jail_or_skip(request.param)
+
+
+def c_task(source: str, function: str, judge: str, **extra: str) -> Task:
+    """A C task of one file; `extra` holds more tables of the task file."""
+    tables = "\n".join(extra.values())
+    toml = f'name = "small"\neditable = ["code.c"]\n[entry]\nkind = "c"\nfunction = "{function}"\n{tables}'
+    return _task(toml, {"code.c": source}, judge)
+
+
+def python_task(source: str, judge: str, tables: str = "") -> Task:
+    """A Python task of one file with a function `solve`."""
+    toml = f'name = "small"\neditable = ["code.py"]\n[entry]\nkind = "python"\nmodule = "code.py"\nfunction = "solve"\n{tables}'
+    return _task(toml, {"code.py": source}, judge)
+
+
+def command_task(source: str, judge: str, tables: str = "") -> Task:
+    """A C program that is run as a command."""
+    toml = f'name = "small"\neditable = ["code.c"]\n[entry]\nkind = "command"\ncommand = ["./code"]\n{tables}'
+    return _task(toml, {"code.c": source}, judge)
+
+
+def _task(toml: str, sources: dict[str, str], judge: str) -> Task:
+    files = {name: textwrap.dedent(text).encode() for name, text in sources.items()}
+    files |= {"task.toml": toml.encode(), "judge.py": textwrap.dedent(judge).encode()}
+    return make_task(Path("small"), files)
+
+
+@pytest.fixture
+def judge_of(tmp_path: Path) -> Iterator[Callable[[Task, JailKind], Judge]]:
+    """Judges that clean up after themselves."""
+    made: list[Judge] = []
+
+    def make(task: Task, kind: JailKind) -> Judge:
+        made.append(Judge(ProgramDomain(task), jail=kind, workspace=tmp_path / "work"))
+        return made[-1]
+
+    tmp_path.chmod(0o755)
+    yield make
+    for judge in made:
+        judge.close()
+    assert list((tmp_path / "work").glob("*")) == [], "a judge left files behind"

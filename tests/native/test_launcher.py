@@ -1,0 +1,331 @@
+"""The function worker: what a library's code can do, what it cannot, and what the judge is told."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import socket
+import struct
+from pathlib import Path
+
+import launcher_driver as d
+import pytest
+
+ADD = "void outpace_call(const uint64_t* s, uint64_t* r) { *r = s[0] + s[1]; }"
+JAILS = {
+    "no jail": lambda: d.PLAIN,
+    "own namespaces, root": lambda: d.namespaces("root"),
+    "own namespaces, user": lambda: d.namespaces("user"),
+    "bubblewrap, root": lambda: d.bubblewrap("root"),
+    "bubblewrap, user": lambda: d.bubblewrap("user"),
+}
+
+
+@pytest.mark.parametrize("kind", JAILS)
+def test_a_function_is_served_in_every_kind_of_jail_and_its_worker_has_the_pid_it_greets_with(
+    kind: str,
+) -> None:
+    with d.function(ADD, jail=JAILS[kind]()) as worker:
+        hello = worker.greet()
+        assert worker.call((d.IMMEDIATE, 2**40), (d.IMMEDIATE, 2)) == 2**40 + 2
+        assert b"function" in Path(f"/proc/{hello.pid}/cmdline").read_bytes().split(b"\0")
+        worker.tell(d.QUIT)
+        assert worker.ending() == 0
+
+
+def test_a_batch_of_calls_runs_in_order_and_every_result_keeps_its_bits() -> None:
+    source = "static double sum; void outpace_call(const uint64_t* s, uint64_t* r)"
+    source += "{ sum += *(const double*)s[0]; __builtin_memcpy(r, &sum, 8); }"
+    with d.function(source) as worker:
+        worker.greet()
+        worker.inputs[4096:4120] = struct.pack("<3d", 0.5, -2.25, 1e300)
+        calls = b"".join(d.record((d.INPUT, 4096 + 8 * n), (d.RESULT, 64 + 8 * n)) for n in range(3))
+        assert worker.ask(d.LOAD, calls, count=3).status == d.DONE
+        assert worker.outputs[64:88] == bytes(24)
+        assert worker.ask(d.GO).status == d.DONE
+        assert struct.unpack("<3d", worker.outputs[64:88]) == (0.5, -1.75, 1e300)
+
+
+def test_an_in_place_argument_is_copied_at_load_and_changed_in_the_output_alone() -> None:
+    with d.function(
+        "void outpace_call(const uint64_t* s, uint64_t* r) { ((char*)s[0])[1] = 'X'; }"
+    ) as worker:
+        worker.greet()
+        worker.inputs[4096:4101] = b"abcde"
+        assert worker.ask(d.LOAD, d.record((d.IN_PLACE, 512, 4096, 5))).status == d.DONE
+        assert worker.outputs[512:518] == b"abcde\0"
+        worker.ask(d.GO)
+        assert worker.outputs[512:518] == b"aXcde\0"
+        assert worker.inputs[4096:4101] == b"abcde"
+
+
+def test_set_up_reaches_the_library_and_is_refused_where_there_is_none() -> None:
+    source = "static uint64_t kept; void outpace_setup(const uint64_t* s, uint64_t* r) { kept = s[0]; }"
+    source += "void outpace_call(const uint64_t* s, uint64_t* r) { *r = kept + s[0]; }"
+    with d.function(source) as worker:
+        worker.greet()
+        assert worker.ask(d.SETUP, d.record((d.IMMEDIATE, 40))).status == d.DONE
+        assert worker.call((d.IMMEDIATE, 2)) == 42
+    with d.function(ADD) as worker:
+        worker.greet()
+        assert worker.ask(d.SETUP, d.record((d.IMMEDIATE, 40))).status == d.FAULT
+
+
+END = d.REGION
+BAD_LOADS = {
+    "input beyond the region": (d.record((d.INPUT, END + 1)), {}),
+    "output beyond the region": (d.record((d.OUTPUT, END + 1)), {}),
+    "in-place source beyond the region": (d.record((d.IN_PLACE, 0, END - 4, 5)), {}),
+    "in-place target beyond the region": (d.record((d.IN_PLACE, END - 4, 0, 5)), {}),
+    "in-place length that wraps around": (d.record((d.IN_PLACE, 8, 8, -8)), {}),
+    "result across the end": (d.record((d.RESULT, END - 7)), {}),
+    "result at an odd place": (d.record((d.RESULT, 4)), {}),
+    "result that is not last": (d.record((d.RESULT, 0), (d.IMMEDIATE, 1)), {}),
+    "unknown kind of slot": (d.record((9, 0)), {}),
+    "no records": (b"", {"count": 0}),
+    "more records than bytes": (d.record((d.IMMEDIATE, 1)), {"count": 2}),
+    "more slots than bytes": (struct.pack("<IIQ", 1000, 0, 16), {}),
+    "record shorter than its header": (struct.pack("<IIQ", 0, 0, 0), {}),
+    "record longer than the request": (struct.pack("<IIQ", 0, 0, 64), {}),
+    "request beyond the region": (b"", {"offset": END - 8, "size": 16}),
+    "request that wraps around": (b"", {"offset": 8, "size": 2**64 - 8}),
+    "misaligned request": (d.record((d.IMMEDIATE, 1)), {"offset": 4, "size": 48}),
+}
+
+
+@pytest.mark.parametrize("mistake", BAD_LOADS)
+def test_a_request_that_does_not_fit_is_a_fault_and_the_worker_goes_on(mistake: str) -> None:
+    records, request = BAD_LOADS[mistake]
+    with d.function(ADD) as worker:
+        worker.greet()
+        assert worker.ask(d.LOAD, records, **request).status == d.FAULT
+        assert worker.ask(d.GO).status == d.FAULT
+        assert worker.call((d.IMMEDIATE, 1), (d.IMMEDIATE, 2)) == 3
+
+
+def test_a_load_serves_one_go_since_in_place_arguments_are_used_up() -> None:
+    with d.function(ADD) as worker:
+        worker.greet()
+        worker.call((d.IMMEDIATE, 1), (d.IMMEDIATE, 2))
+        assert worker.ask(d.GO).status == d.FAULT
+        assert worker.ask(77).status == d.FAULT
+        worker.channel.send(b"too short")
+        reply = worker.hear()
+        assert reply is not None and reply.status == d.FAULT
+
+
+@pytest.mark.parametrize(
+    "source", ["int other;", "void missing(void); void outpace_call(void) { missing(); }"]
+)
+def test_a_library_that_cannot_be_loaded_is_reported_with_the_loaders_words(source: str) -> None:
+    with d.function(source) as worker:
+        hello, failed = worker.hear(), worker.hear()
+        assert hello is not None and hello.status == d.HELLO
+        assert failed is not None and failed.status == d.LOAD_FAILED
+        assert "outpace_call" in failed.text or "missing" in failed.text
+
+
+def test_writing_to_an_input_crashes_and_the_pages_cannot_be_made_writable() -> None:
+    with d.function(d.RAW) as worker:
+        worker.greet()
+        arguments = [(d.IMMEDIATE, d.number_of("mprotect")), (d.INPUT, 0), *d.immediates(4096, 3)[:5]]
+        assert worker.call(*arguments) == -errno.EACCES
+    with d.function("void outpace_call(const uint64_t* s, uint64_t* r) { *(char*)s[0] = 1; }") as worker:
+        worker.greet()
+        worker.ask(d.LOAD, d.record((d.INPUT, 0)))
+        worker.tell(d.GO)
+        assert worker.hear() is None
+        assert worker.ending() == -signal.SIGSEGV
+
+
+A_THREAD = 0x100 | 0x800 | 0x10000  # CLONE_VM, CLONE_SIGHAND, CLONE_THREAD
+FORBIDDEN_IN_A_CALL = {
+    "openat": (-100, 0, 0), "socket": (socket.AF_UNIX, 1), "socketpair": (1, 1), "execve": (0,),
+    "ptrace": (0,), "bpf": (0,), "clone": (A_THREAD,), "sched_setaffinity": (0, 0, 0), "mount": (0,),
+    "prlimit64": (0, 7, 0, 0), "memfd_create": (0,), "kill": (-1, 0), "timer_create": (0,),
+    "setitimer": (0,), "io_uring_setup": (1, 0), "process_vm_readv": (1,), "ftruncate": (0, 0),
+    "fcntl": (0, 1), "userfaultfd": (0,), "setpriority": (0, 0, 5), "seccomp": (1, 0, 0),
+    "shmget": (0, 4096, 0o1600), "unshare": (0,),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORBIDDEN_IN_A_CALL)
+def test_a_forbidden_system_call_ends_the_worker_and_the_judge_learns_its_number(name: str) -> None:
+    with d.function(d.RAW) as worker:
+        worker.greet()
+        worker.ask(d.LOAD, d.record(*d.immediates(d.number_of(name), *FORBIDDEN_IN_A_CALL[name])))
+        reply = worker.ask(d.GO)
+        assert (reply.status, reply.detail) == (d.FORBIDDEN, d.number_of(name))
+        assert worker.ending() == 124
+
+
+def test_a_worker_may_signal_itself_and_nobody_else() -> None:
+    with d.function(d.RAW) as worker:
+        pid = worker.greet().pid
+        assert worker.call(*d.immediates(d.number_of("tgkill"), pid, pid, 0)) == 0
+        worker.ask(d.LOAD, d.record(*d.immediates(d.number_of("tgkill"), os.getpid(), os.getpid(), 0)))
+        assert worker.ask(d.GO).status == d.FORBIDDEN
+
+
+@pytest.mark.parametrize(
+    ("call", "value"),
+    [
+        (("rt_sigaction", signal.SIGSYS, 0, 0, 8), -errno.EPERM),
+        (("rt_sigaction", signal.SIGUSR1, 0, 0, 8), 0),
+        (("prctl", 1, 0), -errno.EINVAL),  # PR_SET_PDEATHSIG
+        (("clone3", 0, 0), -errno.ENOSYS),
+        (("ioctl", 1, 0x5401), -errno.ENOTTY),
+        (("close", 9999), -errno.EBADF),
+    ],
+)
+def test_harmless_system_calls_get_an_answer(call: tuple[object, ...], value: int) -> None:
+    name, *arguments = call
+    with d.function(d.RAW) as worker:
+        worker.greet()
+        assert worker.call(*d.immediates(d.number_of(str(name)), *map(int, arguments))) == value  # type: ignore[call-overload]
+
+
+def test_no_descriptor_but_the_socket_and_the_standard_ones_is_left_in_a_worker() -> None:
+    secret = os.memfd_create("secret")
+    try:
+        arguments = ["--allow-fork", "exec", "--", "/bin/sh", "-c", "ls /proc/self/fd | wc -l"]
+        pipes = {"stdout": -1, "stderr": -1}
+        with d.started(d.PLAIN, arguments, [secret], **pipes) as process:
+            assert (
+                process.communicate(timeout=d.PATIENCE)[0].strip() == b"4"
+            )  # 0, 1, 2 and the folder being listed
+        with d.function(d.RAW) as worker:
+            worker.greet()
+            found = [worker.call(*d.immediates(d.number_of("lseek"), fd, 0, 1)) for fd in range(64)]
+            assert [
+                fd
+                for fd, value in enumerate(found)
+                if value != -errno.EBADF and fd > 2 and value != -errno.ESPIPE
+            ] == []
+            assert found.count(-errno.ESPIPE) == 1  # the socket
+    finally:
+        os.close(secret)
+
+
+def constructor(body: str) -> str:
+    includes = "#include <fcntl.h>\n#include <signal.h>\nstatic long found;\n"
+    return f"{includes}__attribute__((constructor)) static void first(void) {{ {body} }}\n" + (
+        "void outpace_call(const uint64_t* s, uint64_t* r) { *r = found; }"
+    )
+
+
+@pytest.mark.parametrize(
+    "name", ["socket", "execve", "clone", "ptrace", "memfd_create", "unlinkat", "ftruncate", "setitimer"]
+)
+def test_a_constructor_that_makes_a_forbidden_call_is_caught_before_ready(name: str) -> None:
+    with d.function(constructor(f"syscall(__NR_{name}, 0, 0, 0, 0, 0, 0);")) as worker:
+        hello, caught = worker.hear(), worker.hear()
+        assert hello is not None and hello.status == d.HELLO
+        assert caught is not None and (caught.status, caught.detail) == (d.FORBIDDEN, d.number_of(name))
+        assert worker.ending() == 124
+
+
+@pytest.mark.parametrize(
+    ("body", "value"),
+    [
+        ('found = open("/proc/self/stat", O_RDONLY) >= 0;', 1),
+        ('found = open("/tmp/x", O_RDWR | O_CREAT, 0600) < 0 ? -errno : 0;', -errno.EACCES),
+        ('found = open("/tmp", O_TMPFILE | O_WRONLY, 0600) < 0 ? -errno : 0;', -errno.EACCES),
+        ("found = signal(SIGSYS, SIG_IGN) == SIG_ERR ? -errno : 0;", -errno.EPERM),
+        ("found = fcntl(2, F_GETFL) < 0 ? -errno : 0;", 0),
+    ],
+)
+def test_a_constructor_may_read_files_but_not_write_them_or_hide_its_traps(body: str, value: int) -> None:
+    with d.function(constructor(body)) as worker:
+        worker.greet()
+        assert worker.call() == value
+
+
+THREADS = """#include <pthread.h>
+static void* other(void* p) { *(uint64_t*)p = 7; return p; }
+void outpace_call(const uint64_t* s, uint64_t* r) {
+    pthread_t t; *r = sysconf(_SC_NPROCESSORS_ONLN) > 0;
+    if (pthread_create(&t, 0, other, r) == 0) pthread_join(t, 0);
+}"""
+
+
+def test_threads_start_only_where_more_than_one_is_allowed() -> None:
+    with d.function(THREADS, "--threads", "2") as worker:
+        worker.greet()
+        assert worker.call() == 7
+    with d.function(THREADS) as worker:
+        worker.greet()
+        worker.ask(d.LOAD, d.record((d.RESULT, 0)))
+        assert worker.ask(d.GO).status == d.FORBIDDEN
+
+
+def test_ordinary_code_runs_under_the_last_filter() -> None:
+    source = """
+    #include <cstdio>
+    #include <cstdlib>
+    #include <stdexcept>
+    #include <string>
+    #include <vector>
+    static int compare(const void* a, const void* b) { return *(const int*)a - *(const int*)b; }
+    extern "C" void outpace_call(const uint64_t* s, uint64_t* r) {
+        std::vector<int> numbers(1 << 20);
+        for (int& each : numbers) each = std::rand();
+        std::qsort(numbers.data(), numbers.size(), sizeof(int), compare);
+        try { throw std::runtime_error("kept"); }
+        catch (const std::exception& e) { *r = std::string(e.what()).size(); }
+        std::printf("%d\\n", numbers[0]); std::fflush(stdout);
+    }"""
+    with d.function(source) as worker:
+        worker.greet()
+        assert worker.call() == 4
+
+
+def test_a_sleeping_call_survives_being_stopped_and_continued() -> None:
+    source = """#include <time.h>
+    void outpace_call(const uint64_t* s, uint64_t* r) {
+        struct timespec t = {0, 300000000};
+        *(volatile char*)s[0] = 1;
+        *r = nanosleep(&t, 0) == 0 ? 5 : -errno;
+    }"""
+    with d.function(source) as worker:
+        pid = worker.greet().pid
+        worker.ask(d.LOAD, d.record((d.OUTPUT, 512), (d.RESULT, 0)))
+        worker.tell(d.GO)
+        stat = Path(f"/proc/{pid}/stat")
+        while worker.outputs[512] == 0 or stat.read_text().split()[2] == "R":
+            pass
+        os.kill(pid, signal.SIGSTOP)
+        while stat.read_text().split()[2] != "T":
+            pass
+        os.kill(pid, signal.SIGCONT)
+        reply = worker.hear()
+        assert reply is not None and reply.status == d.DONE
+        assert worker.outputs[0] == 5
+
+
+@pytest.mark.parametrize("end", ["quit", "hang up"])
+def test_a_worker_ends_without_running_the_candidates_destructors(end: str) -> None:
+    source = """static char* output;
+    __attribute__((destructor)) static void last(void) { if (output) *output = 99; }
+    void outpace_call(const uint64_t* s, uint64_t* r) { output = (char*)s[0]; }"""
+    with d.function(source) as worker:
+        worker.greet()
+        worker.ask(d.LOAD, d.record((d.OUTPUT, 512)))
+        worker.ask(d.GO)
+        if end == "quit":
+            worker.tell(d.QUIT)
+        else:
+            worker.channel.close()
+        assert worker.ending() == 0
+        assert worker.outputs[512] == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs another user to be")
+def test_another_process_of_the_same_user_cannot_look_into_a_worker() -> None:
+    jail = d.Jail(options=d.AS_NOBODY)
+    with d.function(ADD, jail=jail) as worker:
+        pid = worker.greet().pid
+        for entry in ("mem", "environ", "fd/0"):
+            code, _, _ = d.shell(jail, f"cat < /proc/{pid}/{entry}")
+            assert code != 0

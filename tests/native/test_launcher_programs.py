@@ -1,0 +1,367 @@
+"""Programs that the launcher executes: their filter, limits and identity, and the namespaces around them."""
+
+from __future__ import annotations
+
+import errno
+import os
+import platform
+import select
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+from pathlib import Path
+
+import launcher_driver as d
+import pytest
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+
+
+@pytest.fixture(params=["root", "user"])
+def jail(request: pytest.FixtureRequest) -> d.Jail:
+    return d.namespaces(request.param)
+
+
+# The command line.
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--no-such-option", "1", "exec", "--", "/bin/true"],
+        ["--uid", "5", "exec", "--", "/bin/true"],
+        ["--uid", "4294967295", "--gid", "5", "exec", "--", "/bin/true"],
+        ["--cpu-seconds", "many", "exec", "--", "/bin/true"],
+        ["--cpu-seconds", "-1", "exec", "--", "/bin/true"],
+        ["--socket", "2", "exec", "--", "/bin/true"],
+        ["--socket", "77", "exec", "--", "/bin/true"],
+        ["--threads", "0", "exec", "--", "/bin/true"],
+        ["--chdir", "/no/such/folder", "exec", "--", "/bin/true"],
+        ["exec", "--", "true"],
+        ["exec", "--", "/no/such/program"],
+        ["exec", "/bin/true"],
+        ["function", "lib.so"],
+        ["dance"],
+        [],
+    ],
+)
+def test_a_command_line_that_cannot_be_carried_out_is_one_line_and_status_125(arguments: list[str]) -> None:
+    with d.started(d.PLAIN, arguments, stderr=subprocess.PIPE) as process:
+        _, error = process.communicate(timeout=d.PATIENCE)
+        assert process.returncode == 125
+        assert error.startswith(b"outpace-launch: ") and error.count(b"\n") == 1
+
+
+def test_probe_tells_what_the_kernel_allows() -> None:
+    found = d.probe()
+    assert set(found) == {"user_namespaces", "namespaces_as_root", "seccomp", "landlock", "errors"}
+    assert found["seccomp"] is True
+    assert set(found["errors"]) == {name for name, value in found.items() if value is False}
+
+
+# Limits and identity.
+
+
+def test_limits_are_hard_and_no_core_is_left() -> None:
+    options = ["--cpu-seconds", "7", "--address-space", str(1 << 30), "--file-size", str(1 << 20)]
+    options += ["--open-files", "33", "--stack", str(4 << 20)]
+    _, out, _ = d.shell(d.PLAIN, "cat /proc/self/limits", *options)
+    limits = {line[:26].strip(): line[26:].split()[:2] for line in out.splitlines()}
+    assert limits["Max cpu time"] == ["7", "7"]
+    assert limits["Max address space"] == [str(1 << 30)] * 2
+    assert limits["Max file size"] == [str(1 << 20)] * 2
+    assert limits["Max open files"] == ["33", "33"]
+    assert limits["Max stack size"] == [str(4 << 20)] * 2
+    assert limits["Max core file size"] == ["0", "0"]
+
+
+@needs_root
+def test_the_process_limit_holds_for_the_unprivileged_user() -> None:
+    script = "for i in 1 2 3 4 5 6 7 8 9; do sleep 100 & done; echo all"
+    code, out, error = d.shell(d.namespaces("root"), script, "--processes", "5")
+    assert (code, out) != (0, "all\n") and "fork" in error
+
+
+def status_of(jail: d.Jail) -> dict[str, str]:
+    code, out, _ = d.shell(jail, "cat /proc/self/status")
+    assert code == 0
+    return {line.split(":")[0]: line.split(":")[1].strip() for line in out.splitlines()}
+
+
+def test_a_program_has_no_capabilities_and_can_gain_none(jail: d.Jail) -> None:
+    status = status_of(jail)
+    assert {status[f"Cap{each}"] for each in ("Inh", "Prm", "Eff", "Bnd", "Amb")} == {"0" * 16}
+    assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")
+
+
+@needs_root
+@pytest.mark.parametrize("make", [lambda: d.Jail(options=d.AS_NOBODY), lambda: d.bubblewrap("root")])
+def test_root_becomes_the_user_it_is_told_to(make: object) -> None:
+    status = status_of(make())  # type: ignore[operator]
+    assert status["Uid"].split() == status["Gid"].split() == [str(d.NOBODY)] * 4
+    assert status["Groups"] == ""
+    assert status["CapPrm"] == status["CapEff"] == "0" * 16
+
+
+def test_signals_that_the_parent_ignored_or_blocked_are_as_new() -> None:
+    program = ["--allow-fork", "exec", "--", "/bin/grep", "Sig[BI]", "/proc/self/status"]
+    command = ["sh", "-c", 'trap "" PIPE CHLD XFSZ; exec "$@"', "sh", str(d.room() / "launch"), *program]
+    ignored = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert ignored.split() == ["SigBlk:", "0" * 16, "SigIgn:", "0" * 16]
+
+
+# The filter.
+
+SOCKET_UNIX = (socket.AF_UNIX, socket.SOCK_STREAM)
+REFUSED = {
+    "socket": SOCKET_UNIX, "socketpair": SOCKET_UNIX, "connect": (0,), "setsockopt": (0,), "ptrace": (0,),
+    "process_vm_readv": (1,), "process_vm_writev": (1,), "pidfd_getfd": (0,), "kcmp": (1, 1), "unshare": (0,),
+    "setns": (0,), "mount": (0,), "umount2": (0,), "pivot_root": (0,), "chroot": (0,), "open_tree": (0,),
+    "move_mount": (0,), "fsopen": (0,), "mount_setattr": (0,), "open_by_handle_at": (0,), "bpf": (0,),
+    "perf_event_open": (0,), "userfaultfd": (0,), "io_uring_setup": (0,), "io_uring_enter": (0,),
+    "keyctl": (0,), "add_key": (0,), "request_key": (0,), "init_module": (0,), "kexec_load": (0,),
+    "reboot": (0,), "swapon": (0,), "sched_setaffinity": (0,), "sched_setscheduler": (0,),
+    "sched_setattr": (0,), "sched_setparam": (0,), "setpriority": (0,), "setrlimit": (0,),
+    "personality": (0xFFFFFFFF,), "setuid": (0,), "setgroups": (0,), "capset": (0,), "clock_settime": (0,),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("options", [(), ("--allow-fork",)])
+def test_hostile_system_calls_are_refused(options: tuple[str, ...]) -> None:
+    answers = d.raw_calls(d.PLAIN, [(d.number_of(name), *REFUSED[name]) for name in REFUSED], *options)
+    assert dict(zip(REFUSED, answers, strict=True)) == dict.fromkeys(REFUSED, -errno.EPERM)
+
+
+@pytest.mark.parametrize("flag", [0x20000, 0x2000000, 0x10000000, 0x20000000, 0x40000000, 0x8000])
+def test_cloning_into_a_namespace_or_beside_oneself_is_refused_even_where_forking_is_allowed(
+    flag: int,
+) -> None:
+    assert d.raw_calls(d.PLAIN, [(d.number_of("clone"), flag | signal.SIGCHLD)], "--allow-fork") == [
+        -errno.EPERM
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "alone", "with_fork"),
+    [
+        ("clone3", (0, 0), -errno.ENOSYS, -errno.ENOSYS),
+        ("seccomp", (1, 0, 0), -errno.ENOSYS, -errno.ENOSYS),
+        ("shmget", (0, 4096, 0o1600), -errno.ENOSYS, -errno.ENOSYS),
+        ("prlimit64", (0, 7, 0, 0), 0, 0),
+        ("prlimit64", (0, 7, 1, 0), -errno.EPERM, -errno.EPERM),
+        ("prlimit64", (0, 7, 1 << 32, 0), -errno.EPERM, -errno.EPERM),
+        ("prctl", (1, 0), -errno.EINVAL, -errno.EINVAL),  # PR_SET_PDEATHSIG
+        ("ioctl", (0, 0x5412, 0), -errno.EPERM, -errno.EPERM),  # TIOCSTI
+        ("fcntl", (0, 8, 1), -errno.EPERM, -errno.EPERM),  # F_SETOWN
+        ("setitimer", (0, 0, 0), -errno.EPERM, 0),
+        ("timerfd_create", (1, 0), -errno.EPERM, 3),
+        ("clone", (0x100 | 0x800 | 0x10000,), -errno.EPERM, None),
+        ("execve", (0, 0, 0), -errno.EPERM, -errno.EFAULT),
+        ("execveat", (-1, 0, 0), -errno.EPERM, -errno.EFAULT),
+        ("kill", (1, 0), -errno.EPERM, None),
+        ("kill", (0, 0), -errno.EPERM, 0),
+    ],
+)
+def test_system_calls_that_depend_on_their_arguments_or_on_forking(
+    name: str, arguments: tuple[int, ...], alone: int, with_fork: int | None
+) -> None:
+    call = (d.number_of(name), *arguments)
+    assert d.raw_calls(d.PLAIN, [call]) == [alone]
+    if with_fork is not None:
+        assert d.raw_calls(d.PLAIN, [call], "--allow-fork") == [with_fork]
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="other architectures have one table of calls")
+@pytest.mark.parametrize("body", ['__asm__("int $0x80" :: "a"(20));', "syscall(0x40000000 + 39);"])
+def test_the_tables_of_other_architectures_are_closed(body: str) -> None:
+    program = d.compiled(f"#define _GNU_SOURCE\n#include <unistd.h>\nint main(void) {{ {body} return 0; }}")
+    assert d.execute(d.PLAIN, [str(program)])[0] == -signal.SIGSYS
+
+
+def test_only_with_allow_fork_can_a_program_start_others() -> None:
+    code, out, error = d.execute(d.PLAIN, ["/bin/sh", "-c", "/bin/true; echo went on"])
+    assert code != 0 and "went on" not in out and "fork" in error
+    assert d.shell(d.PLAIN, "/bin/true; echo went on")[1] == "went on\n"
+
+
+def test_a_compiler_works_in_the_jail(jail: d.Jail) -> None:
+    script = "cd /tmp && echo 'int main(void) { return 42; }' > a.c && cc -O2 a.c -o a && ./a"
+    assert d.shell(jail, script)[0] == 42
+
+
+def test_the_channel_and_the_regions_are_passed_on_to_a_program() -> None:
+    source = """#define _GNU_SOURCE
+    #include <stdint.h>\n#include <stdlib.h>\n#include <sys/mman.h>\n#include <sys/socket.h>
+    int main(int count, char** words) {
+        struct { uint64_t nonce; uint32_t status, detail; uint64_t value; char text[232]; } ready = {0, 2};
+        char* out = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, atoi(words[2]), 0);
+        out[0] = 'm';
+        return send(atoi(words[1]), &ready, sizeof ready, 0) != 256;
+    }"""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    output = os.memfd_create("output")
+    os.ftruncate(output, 4096)
+    with ours, theirs:
+        numbers = [str(theirs.fileno()), str(output)]
+        arguments = [
+            "--socket",
+            numbers[0],
+            "--output",
+            numbers[1],
+            "exec",
+            "--",
+            str(d.compiled(source)),
+            *numbers,
+        ]
+        with d.started(d.PLAIN, arguments, [theirs.fileno(), output]) as process:
+            assert process.wait(timeout=d.PATIENCE) == 0
+        statuses = [struct.unpack_from("<QI", ours.recv(256))[1] for _ in range(2)]
+    assert statuses == [d.HELLO, d.READY]
+    assert os.pread(output, 1, 0) == b"m"
+    os.close(output)
+
+
+# Namespaces.
+
+
+def test_a_jail_shows_what_was_described_and_nothing_else(jail: d.Jail) -> None:
+    expected = {Path(path).parts[1] for _, path in d.system()} | {"made", "proc", "dev", "tmp"}
+    assert set(d.shell(jail, "ls -A /")[1].split()) == expected
+    assert set(d.shell(jail, "ls -A /dev")[1].split()) == {"null", "zero", "full", "random", "urandom"}
+    assert d.shell(jail, "hostname; tail -n +3 /proc/net/dev | cut -d: -f1 | xargs; echo /proc/[0-9]*")[
+        1
+    ].split() == [
+        "jail",
+        "lo",
+        "/proc/1",
+        "/proc/2",
+    ]
+
+
+@pytest.mark.parametrize("path", ["/new", "/usr/new", "/made/new", "/dev/new", "/proc/sys/kernel/hostname"])
+def test_nothing_but_the_private_folders_can_be_written(jail: d.Jail, path: str) -> None:
+    assert d.shell(jail, f"echo x > {path}")[0] != 0
+    assert d.shell(jail, "echo x > /tmp/new && cat /tmp/new")[:2] == (0, "x\n")
+
+
+def test_a_private_folder_holds_no_more_than_its_size_and_no_endless_number_of_files(jail: d.Jail) -> None:
+    code, _, error = d.shell(jail, "head -c 2000000 /dev/zero > /tmp/big")
+    assert code != 0 and "No space" in error
+    code, _, error = d.shell(jail, "cd /tmp; seq 5000 | xargs touch")
+    assert code != 0 and "No space" in error
+
+
+@pytest.mark.parametrize("kind", ["root", "user"])
+def test_folders_may_have_spaces_and_writable_ones_are_writable(
+    kind: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = d.room() / f"a folder {kind}"
+    folder.mkdir()
+    folder.chmod(0o777)
+    jail = d.namespaces(kind, f"rw\t{folder}\t/work here")
+    assert d.shell(jail, "echo kept > '/work here/note'", "--chdir", "/work here")[0] == 0
+    assert (folder / "note").read_text() == "kept\n"
+
+
+OLD_KERNEL = ("strace", "-f", "-qq", "-o", "/dev/null", "-e", "inject=mount_setattr,close_range:error=ENOSYS")
+
+
+@needs_root
+@pytest.mark.parametrize("kernel", [(), OLD_KERNEL], ids=["this kernel", "one without mount_setattr"])
+def test_a_mount_inside_a_read_only_folder_is_read_only_too(tmp_path: Path, kernel: tuple[str, ...]) -> None:
+    if kernel and shutil.which("strace") is None:
+        pytest.skip("strace stands in for an old kernel")
+    inner = tmp_path / "inner folder"
+    inner.mkdir()
+    tmp_path.chmod(0o777)
+    base = d.namespaces("root", f"ro\t{tmp_path}\t/seen")
+    script = 'mount -t tmpfs -o mode=1777 t "$1" && shift && exec "$@"'
+    outer = ("unshare", "-m", "sh", "-c", script, "sh", str(inner), *kernel)
+    jail = d.Jail(outer, str(d.room() / "launch"), base.options, base.spec, {}, base.made)
+    for path in ("/seen/inner folder/x", "/seen/x", "/usr/x", "/x"):
+        code, _, error = d.shell(jail, f"echo x > '{path}'")
+        assert code != 0 and "Read-only" in error
+    assert d.shell(jail, "echo x > /tmp/x && grep -c nosuid /proc/self/mountinfo")[0] == 0
+
+
+@needs_root
+def test_a_link_left_by_a_candidate_leads_no_mount_out_of_the_jail(tmp_path: Path) -> None:
+    outside, build = tmp_path / "outside", tmp_path / "build"
+    outside.mkdir()
+    build.mkdir()
+    (build / "trap").symlink_to(outside)
+    jail = d.namespaces("root", f"rw\t{build}\t/build", f"ro\t{build}\t/build/trap/planted")
+    code, _, error = d.shell(jail, "true")
+    assert code == 125 and "planted" in error
+    assert list(outside.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ro\t/usr",
+        "tmpfs\t/x\t0",
+        "tmpfs\t/x\tmuch",
+        "ro\t/usr\trelative",
+        "nonsense",
+        "ro\t/none\t/x",
+        "ro\t/usr\t/a/../b",
+    ],
+)
+def test_a_description_that_makes_no_sense_is_refused(line: str) -> None:
+    jail = d.namespaces("root" if os.geteuid() == 0 else "user", line)
+    code, _, error = d.shell(jail, "true")
+    assert code == 125 and error.startswith("outpace-launch: ")
+
+
+def test_the_judges_umask_does_not_lock_the_jail() -> None:
+    jail = d.namespaces("root" if os.geteuid() == 0 else "user")
+    strict = d.Jail(
+        jail.outer, jail.launcher, jail.options, jail.spec, jail.start | {"umask": 0o077}, jail.made
+    )
+    assert d.shell(strict, "cat /made/launch > /dev/null; umask")[:2] == (0, "0022\n")
+
+
+@pytest.mark.parametrize(
+    ("script", "status"), [("exit 7", 7), ("kill -KILL $$", 128 + 9), ("kill -SEGV $$", 128 + 11)]
+)
+def test_the_outer_process_ends_as_the_inner_one_did(jail: d.Jail, script: str, status: int) -> None:
+    assert d.shell(jail, script)[0] == status
+
+
+# Two generations that ignore every polite signal, in a session of their own.
+DAEMON = """setsid sh -c 'trap "" TERM HUP INT; (sleep 1000 & sleep 1000) & wait' & echo started; """
+
+
+def test_what_a_program_leaves_behind_dies_with_it(jail: d.Jail) -> None:
+    # The daemons hold the pipe, so end-of-file tells that they are gone.
+    code, out, _ = d.shell(jail, DAEMON + "exit 3")
+    assert (code, out) == (3, "started\n")
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: d.namespaces("root"), lambda: d.namespaces("user"), lambda: d.bubblewrap("root")]
+)
+def test_killing_the_outer_process_kills_all_inside(make: object) -> None:
+    arguments = ["--allow-fork", "exec", "--", "/bin/sh", "-c", DAEMON + "wait; sleep 1000"]
+    with d.started(make(), arguments, stdout=subprocess.PIPE) as process:  # type: ignore[operator]
+        assert process.stdout is not None and process.stdout.readline() == b"started\n"
+        process.send_signal(signal.SIGKILL)
+        ready, _, _ = select.select([process.stdout], [], [], d.PATIENCE)
+        assert ready and process.stdout.read() == b""
+
+
+def test_a_program_dies_with_the_judge() -> None:
+    launch = f'"{d.room() / "launch"}" --allow-fork exec -- /bin/sh -c "echo started; exec sleep 1000"'
+    with subprocess.Popen(["sh", "-c", f"{launch} & wait"], stdout=subprocess.PIPE) as judge:
+        assert judge.stdout is not None and judge.stdout.readline() == b"started\n"
+        judge.kill()
+        ready, _, _ = select.select([judge.stdout], [], [], d.PATIENCE)
+        assert ready and judge.stdout.read() == b""
+
+
+def test_pid_one_of_the_jail_can_be_neither_killed_nor_read(jail: d.Jail) -> None:
+    code, out, _ = d.shell(jail, "kill -KILL 1; kill -STOP 1; cat /proc/1/environ; ls /proc/1/fd; echo alive")
+    assert (code, out) == (0, "alive\n")

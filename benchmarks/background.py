@@ -7,8 +7,6 @@ import ctypes
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 
@@ -16,12 +14,14 @@ from collections.abc import Iterator
 @contextlib.contextmanager
 def bursts(core: int, mean_seconds: float = 0.7) -> Iterator[None]:
     """Load on one core, on and off for times that are exponentially distributed."""
-    process = subprocess.Popen([sys.executable, __file__, str(core), str(mean_seconds)])
+    child = os.fork()  # no new interpreter: after a change of user it might not be readable any more
+    if child == 0:
+        _burn(core, mean_seconds)
     try:
         yield
     finally:
-        process.kill()
-        process.wait()
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
 
 
 def _burn(core: int, mean_seconds: float) -> None:
@@ -33,7 +33,3 @@ def _burn(core: int, mean_seconds: float) -> None:
         while time.monotonic() < until:
             sum(range(2000))
         time.sleep(chance.expovariate(1 / mean_seconds))
-
-
-if __name__ == "__main__":
-    _burn(int(sys.argv[1]), float(sys.argv[2]))

@@ -30,7 +30,7 @@ from outpace.candidate import Candidate
 from outpace.domains.program import ProgramDomain
 from outpace.judge import statistics
 from outpace.judge.cores import timing_cores
-from outpace.judge.jail import JailKind, best_jail
+from outpace.judge.jail import JailKind, best_jail, launcher_path
 from outpace.judge.judge import Judge
 from outpace.task import Task
 from outpace.taskfile import load_task, make_task, read_files
@@ -67,7 +67,10 @@ def measure(jail: JailKind, runs: dict[tuple[str, int], int], out: Path) -> list
     rows: list[dict[str, object]] = []
     with tempfile.TemporaryDirectory(prefix="outpace-noise-") as folder, bursts(timing_cores(1)[0]):
         Path(folder).chmod(0o755)
-        judges = {key: Judge(ProgramDomain(noise_task(LENGTHS[key[0]], key[1])), jail=jail, workspace=Path(folder)) for key in runs}
+        judges = {
+            key: Judge(ProgramDomain(noise_task(LENGTHS[key[0]], key[1])), jail=jail, workspace=Path(folder))
+            for key in runs
+        }
         order = schedule(runs)
         for serial, key in enumerate(order):
             before = machine.load()
@@ -81,7 +84,10 @@ def measure(jail: JailKind, runs: dict[tuple[str, int], int], out: Path) -> list
                 "steal_ticks": machine.load().steal_ticks - before.steal_ticks,
             }  # fmt: skip
             rows.append(row)
-            print(f"{serial + 1}/{len(order)} {key[0]} +{key[1] / 10:g}%: {row['outcome']} {found.ratio if found else math.nan:.4f} win={row['win']} {row['seconds']} s", flush=True)
+            print(
+                f"{serial + 1}/{len(order)} {key[0]} +{key[1] / 10:g}%: {row['outcome']} {found.ratio if found else math.nan:.4f} win={row['win']} {row['seconds']} s",
+                flush=True,
+            )
             if serial % 20 == 19:
                 out.write_text(json.dumps({"partial": True, "rows": rows}))
         for judge in judges.values():
@@ -113,32 +119,64 @@ def judge_rows(rows: list[dict[str, object]], table: list[dict[str, object]]) ->
     ten = [row for row in rows if row["extra"] == 100]
     false_wins = sum(bool(row["win"]) for row in equal)
     found_three = sum(bool(row["win"]) for row in three)
-    medians = [plain.median(float(str(row["ratio"])) for row in equal if row["task"] == name and row["ratio"] is not None) for name in LENGTHS if any(r["task"] == name for r in equal)]
+    medians = [
+        plain.median(
+            float(str(row["ratio"])) for row in equal if row["task"] == name and row["ratio"] is not None
+        )
+        for name in LENGTHS
+        if any(r["task"] == name for r in equal)
+    ]
     quick = [float(str(row["median seconds"])) for row in table if row["task"] in ("20us", "1ms")]
     return [
         (f"false wins {false_wins} of {len(equal)} (at most 1%)", false_wins <= 0.01 * len(equal)),
         (f"3% gains found {found_three} of {len(three)} (at least 95%)", found_three >= 0.95 * len(three)),
-        (f"10% gains found {sum(bool(row['win']) for row in ten)} of {len(ten)} (all)", all(bool(row["win"]) for row in ten)),
-        (f"median A/A ratios {', '.join(f'{m:.4f}' for m in medians)} (within 0.995 to 1.005)", all(0.995 <= m <= 1.005 for m in medians)),
+        (
+            f"10% gains found {sum(bool(row['win']) for row in ten)} of {len(ten)} (all)",
+            all(bool(row["win"]) for row in ten),
+        ),
+        (
+            f"median A/A ratios {', '.join(f'{m:.4f}' for m in medians)} (within 0.995 to 1.005)",
+            all(0.995 <= m <= 1.005 for m in medians),
+        ),
         (f"median seconds per verdict on the shorter two at most {max(quick):.2f} (below 8)", max(quick) < 8),
     ]
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--ordinary-user", action="store_true", help="a smaller repeat as an ordinary user in the fallback jail")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--ordinary-user",
+        action="store_true",
+        help="a smaller repeat as an ordinary user in the fallback jail",
+    )
     parser.add_argument("--share", type=float, default=1.0, help="do only this share of the runs")
     arguments = parser.parse_args()
     out = HERE / "results" / ("judge-noise-user.json" if arguments.ordinary_user else "judge-noise.json")
     scale = arguments.share * (0.1 if arguments.ordinary_user else 1.0)
-    full = {("20us", 0): 100, ("1ms", 0): 100, ("50ms", 0): 100, ("20us", 30): 50, ("1ms", 30): 50, ("20us", 100): 15, ("1ms", 100): 15, ("50ms", 100): 10}
+    full = {
+        ("20us", 0): 100,
+        ("1ms", 0): 100,
+        ("50ms", 0): 100,
+        ("20us", 30): 50,
+        ("1ms", 30): 50,
+        ("20us", 100): 15,
+        ("1ms", 100): 15,
+        ("50ms", 100): 10,
+    }
     runs = {key: max(round(count * scale), 3) for key, count in full.items()}
     load_task(HERE / "noise")  # a broken folder should fail before anything is started
-    facts = {"machine": asdict(machine.describe()), "date": datetime.date.today().isoformat(), "command": " ".join(["python", "benchmarks/judge_noise.py", *sys.argv[1:]])}
+    facts = {
+        "machine": asdict(machine.describe()),
+        "date": datetime.date.today().isoformat(),
+        "command": " ".join(["python", "benchmarks/judge_noise.py", *sys.argv[1:]]),
+    }
     jail: JailKind = "fallback" if arguments.ordinary_user else best_jail()
     handle = out.with_suffix(".part").open("w+")
     if arguments.ordinary_user and os.getuid() == 0:
         # After the imports: the interpreter itself may live where only root can read.
+        launcher_path()
         os.setgroups([])
         os.setgid(ORDINARY_UID)
         os.setuid(ORDINARY_UID)

@@ -154,6 +154,7 @@ CallFolders::CallFolders() {
 void CallFolders::clear() {
     // What cannot be removed is left: it takes room from the candidate that made it so, nobody else.
     std::error_code ignored;
+    chmod(base_.c_str(), 0700);  // a call may have locked it
     std::filesystem::remove_all(base_, ignored);
 }
 

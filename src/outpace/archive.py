@@ -361,6 +361,15 @@ class Archive:
         )
         return [self._unpacked(unpack_trial, row) for row in rows]
 
+    def recent_trials(self, run: RunRecord, limit: int) -> list[Trial]:
+        """The newest judged trials, oldest of them first."""
+        rows = self._rows(
+            f"{TRIAL_SELECT} WHERE t.run = ? AND t.state = 'judged' ORDER BY t.number DESC LIMIT ?",
+            run.id,
+            max(limit, 0),
+        )
+        return [self._unpacked(unpack_trial, row) for row in reversed(rows)]
+
     def costs(self, run: RunRecord) -> Cost:
         """What all trials of a run cost, open ones included."""
         sums = ", ".join(f"coalesce(sum({name}), 0)" for name in COST_COLUMNS)

@@ -97,7 +97,7 @@ def _refuse_scrap(path: Path) -> None:
 def _refuse_cut(database: sqlite3.Connection, path: Path) -> None:
     # SQLite itself reads the missing end of a last page as zeros. With a log beside it the file may be
     # shorter than the database is, rightly; SQLite keeps the log where a link leads.
-    real = path
+    real = path.resolve()
     log = real.with_name(f"{real.name}-wal")
     pages, page = (
         int(database.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("page_count", "page_size")

@@ -39,25 +39,54 @@ def _jail() -> list[Finding]:
     install = "apt-get install bubblewrap (or your system's package manager)"
     allow = "sysctl -w kernel.unprivileged_userns_clone=1 (Debian) or kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu), or run as root"
     if not bubblewrap:
-        return [Finding("jail", "good", "bubblewrap: own namespaces, no network, read-only system, system-call filter")]
+        return [
+            Finding(
+                "jail", "good", "bubblewrap: own namespaces, no network, read-only system, system-call filter"
+            )
+        ]
     if not fallback:
-        return [Finding("jail", "weak", f"the launcher's own namespaces serve, because {bubblewrap}; same walls, less examined code", install)]
-    return [Finding("jail", "missing", f"{bubblewrap}; {fallback}: `outpace run` refuses unless told --no-jail", f"{install}; {allow}")]
+        return [
+            Finding(
+                "jail",
+                "weak",
+                f"the launcher's own namespaces serve, because {bubblewrap}; same walls, less examined code",
+                install,
+            )
+        ]
+    return [
+        Finding(
+            "jail",
+            "missing",
+            f"{bubblewrap}; {fallback}: `outpace run` refuses unless told --no-jail",
+            f"{install}; {allow}",
+        )
+    ]
 
 
 def _cgroup() -> Finding:
     group = Cgroup.create(memory=64 << 20, processes=8)
     if group is None:
         detail = "no control groups: memory is capped per process (RLIMIT_AS), not for the whole tree"
-        return Finding("memory cap", "weak", detail, "run as root, or in a delegated cgroup (systemd-run --user --scope -p Delegate=yes)")
+        return Finding(
+            "memory cap",
+            "weak",
+            detail,
+            "run as root, or in a delegated cgroup (systemd-run --user --scope -p Delegate=yes)",
+        )
     group.remove()
-    return Finding("memory cap", "good", f"control groups v{group.version} cap memory and processes of the whole tree")
+    return Finding(
+        "memory cap", "good", f"control groups v{group.version} cap memory and processes of the whole tree"
+    )
 
 
 def _identity() -> Finding:
     if os.getuid() == 0:
         return Finding("identity", "good", f"candidates run as uid {jail.JAIL_UID}, which owns nothing")
-    return Finding("identity", "good", "candidates run as your own uid inside a user namespace, which sees only what is bound")
+    return Finding(
+        "identity",
+        "good",
+        "candidates run as your own uid inside a user namespace, which sees only what is bound",
+    )
 
 
 def _compilers() -> list[Finding]:
@@ -65,7 +94,14 @@ def _compilers() -> list[Finding]:
     for name, language, package in (("cc", "C", "gcc"), ("c++", "C++", "g++")):
         path = shutil.which(name)
         if path is None:
-            found.append(Finding(f"{language} compiler", "missing", f"no {name}: {language} tasks cannot be built", f"apt-get install {package}"))
+            found.append(
+                Finding(
+                    f"{language} compiler",
+                    "missing",
+                    f"no {name}: {language} tasks cannot be built",
+                    f"apt-get install {package}",
+                )
+            )
         else:
             found.append(Finding(f"{language} compiler", "good", path))
     return found
@@ -77,15 +113,43 @@ def _clock() -> list[Finding]:
     if Path("/proc/self/schedstat").exists():
         found.append(Finding("clocks", "good", "CPU clock and run delay of every worker can be read"))
     else:
-        found.append(Finding("clocks", "weak", "the kernel has no schedstat: waiting for a core counts as the candidate's time", "sysctl -w kernel.sched_schedstats=1"))
+        found.append(
+            Finding(
+                "clocks",
+                "weak",
+                "the kernel has no schedstat: waiting for a core counts as the candidate's time",
+                "sysctl -w kernel.sched_schedstats=1",
+            )
+        )
     if facts.cores < 2:
-        found.append(Finding("cores", "weak", "one core: other work on this machine shares it with every timing", "give the machine a second core"))
+        found.append(
+            Finding(
+                "cores",
+                "weak",
+                "one core: other work on this machine shares it with every timing",
+                "give the machine a second core",
+            )
+        )
     else:
-        found.append(Finding("cores", "good", f"{facts.cores} cores, timing on core {max(os.sched_getaffinity(0))}"))
+        found.append(
+            Finding("cores", "good", f"{facts.cores} cores, timing on core {max(os.sched_getaffinity(0))}")
+        )
     busy = now.load_average > facts.cores
     found.append(
-        Finding("load", "weak" if busy else "good", f"load average {now.load_average:.1f} on {facts.cores} cores", "stop other work while a run times" if busy else "")
+        Finding(
+            "load",
+            "weak" if busy else "good",
+            f"load average {now.load_average:.1f} on {facts.cores} cores",
+            "stop other work while a run times" if busy else "",
+        )
     )
     if facts.governor in ("powersave", "ondemand", "conservative", "schedutil"):
-        found.append(Finding("governor", "weak", f"'{facts.governor}' changes the clock rate during timings", "cpupower frequency-set -g performance"))
+        found.append(
+            Finding(
+                "governor",
+                "weak",
+                f"'{facts.governor}' changes the clock rate during timings",
+                "cpupower frequency-set -g performance",
+            )
+        )
     return found

@@ -1,12 +1,12 @@
 """Errors: what a user can be told, each with what to do about it.
 
-    OutpaceError
-    ├── TaskError        the task's files cannot be used as they are
-    ├── JailError        no jail, or the jail could not be started
-    ├── HarnessError     a fault of ours or of the machine while judging: retried, never a verdict
-    ├── ArchiveError     the archive cannot be read or written
-    ├── PolicyError      a policy could not answer
-    └── ReceiptError     a receipt is not what it says it is
+OutpaceError
+├── TaskError        the task's files cannot be used as they are
+├── JailError        no jail, or the jail could not be started
+├── HarnessError     a fault of ours or of the machine while judging: retried, never a verdict
+├── ArchiveError     the archive cannot be read or written
+├── PolicyError      a policy could not answer
+└── ReceiptError     a receipt is not what it says it is
 """
 
 

@@ -41,14 +41,35 @@ class Load:
 
 
 # The instruction sets that decide how far code can be vectorised; the full list is a page long.
-_TELLING_FLAGS = ("sse4_2", "avx", "avx2", "fma", "bmi2", "avx512f", "avx512bw", "avx512vl", "avx512_vnni", "avx512_bf16", "amx_tile", "asimd", "sve")
+_TELLING_FLAGS = (
+    "sse4_2",
+    "avx",
+    "avx2",
+    "fma",
+    "bmi2",
+    "avx512f",
+    "avx512bw",
+    "avx512vl",
+    "avx512_vnni",
+    "avx512_bf16",
+    "amx_tile",
+    "asimd",
+    "sve",
+)
 
 
 def describe() -> Machine:
     """The facts of the machine this runs on."""
     info = _read("/proc/cpuinfo")
     flags = _field(info, "flags") or _field(info, "Features")
-    memory = next((int(line.split()[1]) // 1024 for line in _read("/proc/meminfo").splitlines() if line.startswith("MemTotal")), 0)
+    memory = next(
+        (
+            int(line.split()[1]) // 1024
+            for line in _read("/proc/meminfo").splitlines()
+            if line.startswith("MemTotal")
+        ),
+        0,
+    )
     return Machine(
         cpu=_field(info, "model name") or platform.processor() or platform.machine(),
         architecture=platform.machine(),
@@ -77,7 +98,10 @@ def _compiler() -> str:
 
 
 def _field(info: str, name: str) -> str:
-    return next((line.split(":", 1)[1].strip() for line in info.splitlines() if line.split(":")[0].strip() == name), "")
+    return next(
+        (line.split(":", 1)[1].strip() for line in info.splitlines() if line.split(":")[0].strip() == name),
+        "",
+    )
 
 
 def _read(path: str) -> str:

@@ -60,13 +60,22 @@ def write_receipt(receipt: Receipt, path: Path) -> None:
         "format": FORMAT,
         "outpace": receipt.version,
         "claim": dataclasses.asdict(receipt.speed_up),
-        "over_best_flags": None if receipt.over_best_flags is None else dataclasses.asdict(receipt.over_best_flags),
+        "over_best_flags": None
+        if receipt.over_best_flags is None
+        else dataclasses.asdict(receipt.over_best_flags),
         "best_flags": list(receipt.best_flags),
         "jail": receipt.jail,
         "machine": dict(receipt.machine),
         "load": dict(receipt.load),
-        "task": {"hash": receipt.task.hash, "files": {name: _packed(content) for name, content in receipt.task.files.items()}},
-        "candidate": {"hash": receipt.candidate.hash, "files": dict(receipt.candidate.files), "flags": list(receipt.candidate.flags)},
+        "task": {
+            "hash": receipt.task.hash,
+            "files": {name: _packed(content) for name, content in receipt.task.files.items()},
+        },
+        "candidate": {
+            "hash": receipt.candidate.hash,
+            "files": dict(receipt.candidate.files),
+            "flags": list(receipt.candidate.flags),
+        },
         "buckets": [_bucket_row(bucket) for bucket in receipt.buckets],
     }
     text = json.dumps({**body, "sha256": _seal(body)}, indent=1, sort_keys=True)
@@ -84,7 +93,9 @@ def read_receipt(path: Path) -> Receipt:
         if not isinstance(body, dict) or "format" not in body:
             raise ReceiptError(f"{path} is not a receipt")
         if body["format"] != FORMAT:
-            raise ReceiptError(f"{path} has receipt format {body['format']}; this version of Outpace reads {FORMAT}. Update Outpace")
+            raise ReceiptError(
+                f"{path} has receipt format {body['format']}; this version of Outpace reads {FORMAT}. Update Outpace"
+            )
         if body.pop("sha256", "") != _seal(body):
             raise ReceiptError(f"{path} was altered or cut: its content does not match its hash")
         return _receipt(path, body)
@@ -123,7 +134,9 @@ def _bucket_row(bucket: Bucket) -> dict[str, Any]:
 
 
 def _bucket(row: dict[str, Any]) -> Bucket:
-    reference, candidate = (tuple(Sample(*sample) for sample in row[side]) for side in ("reference", "candidate"))
+    reference, candidate = (
+        tuple(Sample(*sample) for sample in row[side]) for side in ("reference", "candidate")
+    )
     return Bucket(reference, candidate, row["calls"], row["seed"])
 
 

@@ -38,7 +38,9 @@ def load_task(folder: Path) -> parts.Task:
     """The task in this folder; raises TaskError with what to mend."""
     path = folder / "task.toml"
     if not path.is_file():
-        raise TaskError(f"{folder} has no task.toml; `outpace init` writes one from a source file and a function name")
+        raise TaskError(
+            f"{folder} has no task.toml; `outpace init` writes one from a source file and a function name"
+        )
     return make_task(folder, read_files(folder))
 
 
@@ -74,11 +76,17 @@ def read_files(folder: Path) -> dict[str, bytes]:
     total = 0
     for path in sorted(folder.rglob("*")):
         relative = path.relative_to(folder)
-        if not path.is_file() or path.is_symlink() or any(part in _SKIPPED or part.startswith(".") for part in relative.parts):
+        if (
+            not path.is_file()
+            or path.is_symlink()
+            or any(part in _SKIPPED or part.startswith(".") for part in relative.parts)
+        ):
             continue
         total += path.stat().st_size
         if total > _FOLDER_LIMIT:
-            raise TaskError(f"{folder} holds more than {_FOLDER_LIMIT >> 20} MB; keep data out of it, make_input makes inputs from a seed")
+            raise TaskError(
+                f"{folder} holds more than {_FOLDER_LIMIT >> 20} MB; keep data out of it, make_input makes inputs from a seed"
+            )
         files[relative.as_posix()] = path.read_bytes()
     return files
 
@@ -94,9 +102,18 @@ def _table(values: dict[str, Any], kind: type[Any], name: str) -> Any:
 def _with_defaults(task: parts.Task) -> parts.Task:
     build = task.build
     if task.entry.kind != "python" and not build.command:
-        sources = build.sources or tuple(name for name in task.editable if Path(name).suffix in _DEFAULT_COMPILERS)
+        sources = build.sources or tuple(
+            name for name in task.editable if Path(name).suffix in _DEFAULT_COMPILERS
+        )
         cpp = any(_DEFAULT_COMPILERS.get(Path(name).suffix) == "c++" for name in sources)
-        build = parts.Build(build.compiler or ("c++" if cpp else "cc"), sources, build.flags or ("-O2",), build.flag_choices, (), build.product)
+        build = parts.Build(
+            build.compiler or ("c++" if cpp else "cc"),
+            sources,
+            build.flags or ("-O2",),
+            build.flag_choices,
+            (),
+            build.product,
+        )
     changed: dict[str, Any] = {**task.__dict__, "build": build}
     return parts.Task(**changed)
 
@@ -120,7 +137,11 @@ def _region_problem(task: parts.Task) -> str:
             return f"editable file '{name}' is not UTF-8 text"
         if not has_regions(task.text(name)):
             continue
-        marks = [BEGIN if opens_region(line) else END for line in lines if opens_region(line) or closes_region(line)]
+        marks = [
+            BEGIN if opens_region(line) else END
+            for line in lines
+            if opens_region(line) or closes_region(line)
+        ]
         if marks != [BEGIN, END] * (len(marks) // 2):
             return f"'{name}': every '{BEGIN}' needs an '{END}' after it"
     return ""
@@ -130,7 +151,9 @@ def _entry_problem(task: parts.Task) -> str:
     entry = task.entry
     if entry.kind == "c":
         if not entry.function:
-            return "[entry] function needs the C declaration, such as 'double sum(const double *x, int64_t n)'"
+            return (
+                "[entry] function needs the C declaration, such as 'double sum(const double *x, int64_t n)'"
+            )
         signature = parse_declaration(entry.function)
         if entry.setup:
             parse_declaration(entry.setup)
@@ -142,13 +165,26 @@ def _entry_problem(task: parts.Task) -> str:
     if entry.kind == "python":
         if entry.module not in task.files:
             return f"[entry] module '{entry.module}' is not in the folder"
-        return "" if entry.function.isidentifier() else f"[entry] function '{entry.function}' is not a Python name"
+        return (
+            ""
+            if entry.function.isidentifier()
+            else f"[entry] function '{entry.function}' is not a Python name"
+        )
     return "" if entry.command else "[entry] command is empty"
 
 
 def _number_problem(task: parts.Task) -> str:
     limits, timing = task.limits, task.timing
-    for name in ("seconds", "setup_seconds", "build_seconds", "memory_mb", "disk_mb", "output_mb", "processes", "threads"):
+    for name in (
+        "seconds",
+        "setup_seconds",
+        "build_seconds",
+        "memory_mb",
+        "disk_mb",
+        "output_mb",
+        "processes",
+        "threads",
+    ):
         if getattr(limits, name) <= 0:
             return f"[limits] {name} = {getattr(limits, name)} must be above 0"
     if limits.processes > 1 and task.entry.kind != "command":

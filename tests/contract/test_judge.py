@@ -65,25 +65,54 @@ def test_twice_the_speed_is_a_win(jail: JailKind, judge_of: MakeJudge) -> None:
 
 
 CASES = {
-    "does not compile": ("double total(const double *x, long n) { return y; }", Outcome.BUILD_FAILED, "undeclared"),
+    "does not compile": (
+        "double total(const double *x, long n) { return y; }",
+        Outcome.BUILD_FAILED,
+        "undeclared",
+    ),
     "lacks the function": ("int other;", Outcome.CRASHED, "total"),
-    "divides by null": (SUM.replace("double sum = 0;", "double sum = *(volatile double *)0;"), Outcome.CRASHED, "SIGSEGV"),
-    "aborts": ("#include <stdlib.h>\n" + SUM.replace("double sum = 0;", "double sum = 0; abort();"), Outcome.CRASHED, "SIGABRT"),
+    "divides by null": (
+        SUM.replace("double sum = 0;", "double sum = *(volatile double *)0;"),
+        Outcome.CRASHED,
+        "SIGSEGV",
+    ),
+    "aborts": (
+        "#include <stdlib.h>\n" + SUM.replace("double sum = 0;", "double sum = 0; abort();"),
+        Outcome.CRASHED,
+        "SIGABRT",
+    ),
     "is wrong": (SUM.replace("i < n", "i < n - 1"), Outcome.WRONG, "is expected"),
-    "answers nothing": ("#include <stdint.h>\ndouble total(const double *x, int64_t n) { (void)x; (void)n; return 0; }", Outcome.WRONG, "is expected"),
+    "answers nothing": (
+        "#include <stdint.h>\ndouble total(const double *x, int64_t n) { (void)x; (void)n; return 0; }",
+        Outcome.WRONG,
+        "is expected",
+    ),
     "answers NaN": (SUM.replace("return sum", "return sum / 0.0 * 0.0"), Outcome.WRONG, "nan"),
-    "never ends": (SUM.replace("double sum = 0;", "double sum = 0; for (volatile int i = 0;; ++i) {}"), Outcome.TIMED_OUT, "limit"),
+    "never ends": (
+        SUM.replace("double sum = 0;", "double sum = 0; for (volatile int i = 0;; ++i) {}"),
+        Outcome.TIMED_OUT,
+        "limit",
+    ),
     "takes too much memory": (
-        "#include <stdlib.h>\n#include <string.h>\n" + SUM.replace("double sum = 0;", "double sum = 0; volatile char *m = malloc(1u << 30); for (unsigned i = 0; i < 1u << 30; i += 4096) m[i] = 1;"),
+        "#include <stdlib.h>\n#include <string.h>\n"
+        + SUM.replace(
+            "double sum = 0;",
+            "double sum = 0; volatile char *m = malloc(1u << 30); for (unsigned i = 0; i < 1u << 30; i += 4096) m[i] = 1;",
+        ),
         None,
         "",
     ),
     "opens a socket": (
-        "#include <sys/socket.h>\n" + SUM.replace("double sum = 0;", "double sum = 0; socket(AF_INET, SOCK_STREAM, 0);"),
+        "#include <sys/socket.h>\n"
+        + SUM.replace("double sum = 0;", "double sum = 0; socket(AF_INET, SOCK_STREAM, 0);"),
         Outcome.CHEATING,
         "socket",
     ),
-    "writes to its input": (SUM.replace("double sum = 0;", "double sum = 0; ((double *)x)[0] = 0;"), Outcome.CRASHED, "SIGSEGV"),
+    "writes to its input": (
+        SUM.replace("double sum = 0;", "double sum = 0; ((double *)x)[0] = 0;"),
+        Outcome.CRASHED,
+        "SIGSEGV",
+    ),
 }
 
 
@@ -97,13 +126,19 @@ def test_a_candidate_that(name: str, sums: Task, jail: JailKind, judge_of: MakeJ
 
 
 def test_edits_outside_the_marked_lines_are_unusable(jail: JailKind, judge_of: MakeJudge) -> None:
-    marked = SUM.replace("    double sum = 0;", "    // outpace: begin\n    double sum = 0;").replace("    return sum;", "    // outpace: end\n    return sum;")
+    marked = SUM.replace("    double sum = 0;", "    // outpace: begin\n    double sum = 0;").replace(
+        "    return sum;", "    // outpace: end\n    return sum;"
+    )
     task = c_task(marked, SUM_FUNCTION, SUM_JUDGE, checking=TOLERANT)
-    outcome, reason = verdict_of(judge_of(task, jail), attempt(task, marked.replace("return sum", "return sum + 0")))
+    outcome, reason = verdict_of(
+        judge_of(task, jail), attempt(task, marked.replace("return sum", "return sum + 0"))
+    )
     assert outcome is Outcome.UNUSABLE and "outside" in reason
 
 
-def test_flags_that_the_task_does_not_allow_are_unusable(sums: Task, jail: JailKind, judge_of: MakeJudge) -> None:
+def test_flags_that_the_task_does_not_allow_are_unusable(
+    sums: Task, jail: JailKind, judge_of: MakeJudge
+) -> None:
     candidate = Candidate(reference(sums).files, ("-Ofast",))
     outcome, reason = verdict_of(judge_of(sums, jail), candidate)
     assert outcome is Outcome.UNUSABLE and "-Ofast" in reason
@@ -123,11 +158,27 @@ def make_input(rng):
 PYTHON_CASES = {
     "raises": ("def solve(items):\n    return items[10**6]\n", Outcome.CRASHED, "line 2: IndexError"),
     "does not parse": ("def solve(items:\n", Outcome.CRASHED, "SyntaxError"),
-    "returns an object": ("class Lazy:\n    pass\ndef solve(items):\n    return Lazy()\n", Outcome.CRASHED, "Lazy cannot be returned"),
+    "returns an object": (
+        "class Lazy:\n    pass\ndef solve(items):\n    return Lazy()\n",
+        Outcome.CRASHED,
+        "Lazy cannot be returned",
+    ),
     "leaves by exit": ("import os\ndef solve(items):\n    os._exit(0)\n", Outcome.CRASHED, "ended by itself"),
-    "imports what it may not see": ("import numpy\ndef solve(items):\n    return 1\n", Outcome.CRASHED, "No module named 'numpy'"),
-    "starts a thread": ("import threading\ndef solve(items):\n    threading.Thread(target=print).start()\n", Outcome.CRASHED, "start new thread"),
-    "opens a socket": ("import socket\ndef solve(items):\n    socket.socket()\n", Outcome.CRASHED, "PermissionError"),
+    "imports what it may not see": (
+        "import numpy\ndef solve(items):\n    return 1\n",
+        Outcome.CRASHED,
+        "No module named 'numpy'",
+    ),
+    "starts a thread": (
+        "import threading\ndef solve(items):\n    threading.Thread(target=print).start()\n",
+        Outcome.CRASHED,
+        "start new thread",
+    ),
+    "opens a socket": (
+        "import socket\ndef solve(items):\n    socket.socket()\n",
+        Outcome.CRASHED,
+        "PermissionError",
+    ),
     "loops for ever": ("def solve(items):\n    while True: pass\n", Outcome.TIMED_OUT, "limit"),
 }
 
@@ -217,7 +268,11 @@ def test_arrays_in_place_and_returned_values_come_back(jail: JailKind, judge_of:
         good = np.array_equal(output["values"], np.sort(input["values"])) and np.allclose(output["out"], np.sort(input["values"]) * 0.5)
         return "" if good and output["return"] == -ord("d") else f"got {output}"
     """
-    task = c_task(source, "int32_t arrange(int32_t *values, uint16_t n, float scale, float *out, const char *text)", judge)
+    task = c_task(
+        source,
+        "int32_t arrange(int32_t *values, uint16_t n, float scale, float *out, const char *text)",
+        judge,
+    )
     assert min(rehearse(judge_of(task, jail), reference(task))) > 0
 
 
@@ -240,7 +295,10 @@ def test_a_repository_with_its_own_build_is_judged(jail: JailKind, judge_of: Mak
 
 RED_TEAM = {
     "a constant program passes": ("def check(input, output, expected):\n    return ''\n", "passes the check"),
-    "the check rejects the reference": ("def check(input, output, expected):\n    return 'no'\n", "rejects the reference's own answer"),
+    "the check rejects the reference": (
+        "def check(input, output, expected):\n    return 'no'\n",
+        "rejects the reference's own answer",
+    ),
 }
 
 
@@ -253,7 +311,11 @@ def test_a_task_is_refused_when(name: str, jail: JailKind, judge_of: MakeJudge) 
 
 
 def test_a_task_whose_output_ignores_its_input_is_refused(judge_of: MakeJudge, jail: JailKind) -> None:
-    task = c_task("double total(const double *x, long n) { return x[0] * 0 + 1; }", "double total(const double *x, long n)", SUM_JUDGE)
+    task = c_task(
+        "double total(const double *x, long n) { return x[0] * 0 + 1; }",
+        "double total(const double *x, long n)",
+        SUM_JUDGE,
+    )
     with pytest.raises(TaskError, match="does not depend on its input"):
         judge_of(task, jail).inspect()
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import launcher_driver as d
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 ADD = "void outpace_call(const uint64_t* s, uint64_t* r) { *r = s[0] + s[1]; }"
 JAILS = {
@@ -102,6 +104,29 @@ def test_a_request_that_does_not_fit_is_a_fault_and_the_worker_goes_on(mistake: 
         assert worker.ask(d.LOAD, records, **request).status == d.FAULT
         assert worker.ask(d.GO).status == d.FAULT
         assert worker.call((d.IMMEDIATE, 1), (d.IMMEDIATE, 2)) == 3
+
+
+def test_whatever_the_records_say_a_load_is_answered_and_the_worker_lives() -> None:
+    near = st.sampled_from(
+        [0, 1, 8, 16, 64, END - 8, END - 1, END, END + 1, 2**32, 2**63, 2**64 - 8, 2**64 - 1]
+    )
+    slots = st.tuples(st.integers(0, 5), near, near, near)
+    headers = st.tuples(st.integers(0, 5), near)
+
+    with d.function(ADD) as worker:
+        worker.greet()
+
+        @settings(deadline=None, max_examples=300, database=None)
+        @given(headers, st.lists(slots, max_size=4), st.integers(0, 3), near, st.none() | near)
+        def holds(
+            header: tuple[int, int], rows: list[tuple[int, ...]], count: int, offset: int, size: int | None
+        ) -> None:
+            body = struct.pack("<IIQ", header[0], 0, header[1]) + d.record(*rows)[16:]
+            for records in (body, d.record(*rows)):
+                reply = worker.ask(d.LOAD, records, count=count, offset=offset, size=size)
+                assert reply.status in (d.DONE, d.FAULT)
+
+        holds()
 
 
 def test_a_load_serves_one_go_since_in_place_arguments_are_used_up() -> None:

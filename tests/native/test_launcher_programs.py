@@ -254,9 +254,7 @@ def test_a_private_folder_holds_no_more_than_its_size_and_no_endless_number_of_f
 
 
 @pytest.mark.parametrize("kind", ["root", "user"])
-def test_folders_may_have_spaces_and_writable_ones_are_writable(
-    kind: str, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_folders_may_have_spaces_and_writable_ones_are_writable(kind: str) -> None:
     folder = d.room() / f"a folder {kind}"
     folder.mkdir()
     folder.chmod(0o777)
@@ -265,11 +263,13 @@ def test_folders_may_have_spaces_and_writable_ones_are_writable(
     assert (folder / "note").read_text() == "kept\n"
 
 
-OLD_KERNEL = ("strace", "-f", "-qq", "-o", "/dev/null", "-e", "inject=mount_setattr,close_range:error=ENOSYS")
+# Low limits, since without close_range every possible descriptor is closed one by one.
+OLD_KERNEL = ("prlimit", "--nofile=64", "strace", "-f", "-qq", "-o", "/dev/null")
+OLD_KERNEL += ("-e", "inject=mount_setattr,close_range:error=ENOSYS")
 
 
 @needs_root
-@pytest.mark.parametrize("kernel", [(), OLD_KERNEL], ids=["this kernel", "one without mount_setattr"])
+@pytest.mark.parametrize("kernel", [(), OLD_KERNEL], ids=["this kernel", "one of 2019"])
 def test_a_mount_inside_a_read_only_folder_is_read_only_too(tmp_path: Path, kernel: tuple[str, ...]) -> None:
     if kernel and shutil.which("strace") is None:
         pytest.skip("strace stands in for an old kernel")
@@ -280,10 +280,10 @@ def test_a_mount_inside_a_read_only_folder_is_read_only_too(tmp_path: Path, kern
     script = 'mount -t tmpfs -o mode=1777 t "$1" && shift && exec "$@"'
     outer = ("unshare", "-m", "sh", "-c", script, "sh", str(inner), *kernel)
     jail = d.Jail(outer, str(d.room() / "launch"), base.options, base.spec, {}, base.made)
-    for path in ("/seen/inner folder/x", "/seen/x", "/usr/x", "/x"):
-        code, _, error = d.shell(jail, f"echo x > '{path}'")
-        assert code != 0 and "Read-only" in error
-    assert d.shell(jail, "echo x > /tmp/x && grep -c nosuid /proc/self/mountinfo")[0] == 0
+    code, out, error = d.shell(
+        jail, "cd '/seen/inner folder'; echo x > x; echo x > ../x; echo x > /usr/x; echo in"
+    )
+    assert (code, out, error.count("Read-only")) == (0, "in\n", 3)
 
 
 @needs_root
@@ -341,20 +341,19 @@ def test_what_a_program_leaves_behind_dies_with_it(jail: d.Jail) -> None:
     assert (code, out) == (3, "started\n")
 
 
-@pytest.mark.parametrize(
-    "make", [lambda: d.namespaces("root"), lambda: d.namespaces("user"), lambda: d.bubblewrap("root")]
-)
-def test_killing_the_outer_process_kills_all_inside(make: object) -> None:
+def test_killing_the_outer_process_kills_all_inside(jail: d.Jail) -> None:
     arguments = ["--allow-fork", "exec", "--", "/bin/sh", "-c", DAEMON + "wait; sleep 1000"]
-    with d.started(make(), arguments, stdout=subprocess.PIPE) as process:  # type: ignore[operator]
+    with d.started(jail, arguments, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None and process.stdout.readline() == b"started\n"
         process.send_signal(signal.SIGKILL)
         ready, _, _ = select.select([process.stdout], [], [], d.PATIENCE)
         assert ready and process.stdout.read() == b""
 
 
-def test_a_program_dies_with_the_judge() -> None:
-    launch = f'"{d.room() / "launch"}" --allow-fork exec -- /bin/sh -c "echo started; exec sleep 1000"'
+@pytest.mark.parametrize("identity", ["", pytest.param(" ".join(d.AS_NOBODY), marks=needs_root)])
+def test_a_program_dies_with_the_judge(identity: str) -> None:
+    program = '/bin/sh -c "echo started; exec sleep 1000"'
+    launch = f'"{d.room() / "launch"}" {identity} --allow-fork exec -- {program}'
     with subprocess.Popen(["sh", "-c", f"{launch} & wait"], stdout=subprocess.PIPE) as judge:
         assert judge.stdout is not None and judge.stdout.readline() == b"started\n"
         judge.kill()

@@ -12,7 +12,9 @@ from outpace.task import Output
 
 
 def test_an_ordinary_declaration_is_understood() -> None:
-    signature = parse_declaration('extern "C" double sum(const double *restrict x, size_t n, float* out, unsigned char flags[4]);')
+    signature = parse_declaration(
+        'extern "C" double sum(const double *restrict x, size_t n, float* out, unsigned char flags[4]);'
+    )
     assert signature.name == "sum"
     assert signature.returns == "double"
     assert [(p.name, p.c_type, p.pointer, p.output) for p in signature.parameters] == [
@@ -30,7 +32,15 @@ def test_no_parameters_and_void_are_understood() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["sum", "double sum(struct Point p)", "char *name(int x)", "double f(double **x)", "int f(int x, int x)", "int f(void x)", "std::vector<int> f(int x)"],
+    [
+        "sum",
+        "double sum(struct Point p)",
+        "char *name(int x)",
+        "double f(double **x)",
+        "int f(int x, int x)",
+        "int f(void x)",
+        "std::vector<int> f(int x)",
+    ],
 )
 def test_what_cannot_cross_the_jail_is_refused_with_the_text(text: str) -> None:
     with pytest.raises(TaskError, match=re.escape(text)):
@@ -45,7 +55,10 @@ def test_the_shim_declares_and_calls_the_function() -> None:
 
 def test_outputs_come_back_from_where_they_were_promised() -> None:
     signature = parse_declaration("int64_t f(const int32_t *x, int32_t n, double *out, int16_t *both)")
-    calls = [{"x": np.arange(5, dtype="i4"), "n": 5, "out": Output((2, 3), "f8"), "both": np.ones(4, "i2")} for _ in range(3)]
+    calls = [
+        {"x": np.arange(5, dtype="i4"), "n": 5, "out": Output((2, 3), "f8"), "both": np.ones(4, "i2")}
+        for _ in range(3)
+    ]
     batch = function_batch(signature, calls)
     region = np.full(batch.output_bytes, POISON, np.uint8)
     answers = batch.read(memoryview(region.tobytes()))

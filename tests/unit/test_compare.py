@@ -15,7 +15,16 @@ def test_equal_answers_do_not_differ() -> None:
 
 @pytest.mark.parametrize(
     ("expected", "got"),
-    [(1, 1.0), (1, True), ([1, 2], [1]), ({"a": 1}, {"b": 1}), ("a", b"a"), (np.zeros(3), np.zeros(4)), (np.zeros(3), np.zeros(3, "f4")), (np.zeros(3), [0.0] * 3)],
+    [
+        (1, 1.0),
+        (1, True),
+        ([1, 2], [1]),
+        ({"a": 1}, {"b": 1}),
+        ("a", b"a"),
+        (np.zeros(3), np.zeros(4)),
+        (np.zeros(3), np.zeros(3, "f4")),
+        (np.zeros(3), [0.0] * 3),
+    ],
 )
 def test_another_type_or_form_is_a_difference(expected: object, got: object) -> None:
     assert difference(expected, got, tolerance=1e-3)

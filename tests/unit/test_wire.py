@@ -19,7 +19,9 @@ def test_plain_values_come_back_as_they_were(value: object) -> None:
     assert wire.decode(wire.encode(value)) == value
 
 
-@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int32", "int64", "float16", "float32", "float64", "complex128"])
+@pytest.mark.parametrize(
+    "dtype", ["bool", "int8", "uint16", "int32", "int64", "float16", "float32", "float64", "complex128"]
+)
 @pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 0, 4), (2, 3)])
 def test_arrays_come_back_as_they_were(dtype: str, shape: tuple[int, ...]) -> None:
     array = np.arange(int(np.prod(shape))).astype(dtype).reshape(shape)

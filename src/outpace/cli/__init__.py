@@ -7,7 +7,7 @@ import sys
 import cyclopts
 
 from outpace import __version__
-from outpace.cli import doctor, trial, verify
+from outpace.cli import doctor, run, trial, verify
 from outpace.errors import OutpaceError
 
 app = cyclopts.App(
@@ -16,6 +16,7 @@ app = cyclopts.App(
     version=__version__,
     result_action="return_value",
 )
+app.command(run.run)
 app.command(doctor.doctor)
 app.command(trial.try_, name="try")
 app.command(verify.verify)

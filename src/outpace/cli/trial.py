@@ -22,7 +22,12 @@ from outpace.taskfile import load_task
 
 
 def try_(
-    task: Path, *files: Path, flags: str | None = None, receipt: Path | None = None, no_jail: bool = False, json: bool = False
+    task: Path,
+    *files: Path,
+    flags: str | None = None,
+    receipt: Path | None = None,
+    no_jail: bool = False,
+    json: bool = False,
 ) -> int:
     """Judge one attempt at a task now, without a run or an archive.
 
@@ -49,9 +54,23 @@ def try_(
         Path(folder).chmod(0o755)
         with Judge(ProgramDomain(loaded), jail=kind, workspace=Path(folder), progress=status.update) as judge:
             verdict = judge.judge(candidate)
-            confirmed = judge.judge(candidate) if receipt is not None and verdict.speed_up and verdict.speed_up.win else None
-    if confirmed is not None and receipt is not None and confirmed.speed_up is not None and confirmed.speed_up.win:
-        write_receipt(make_receipt(loaded, candidate, confirmed, jail=kind, machine=machine.describe(), load=machine.load()), receipt)
+            confirmed = (
+                judge.judge(candidate)
+                if receipt is not None and verdict.speed_up and verdict.speed_up.win
+                else None
+            )
+    if (
+        confirmed is not None
+        and receipt is not None
+        and confirmed.speed_up is not None
+        and confirmed.speed_up.win
+    ):
+        write_receipt(
+            make_receipt(
+                loaded, candidate, confirmed, jail=kind, machine=machine.describe(), load=machine.load()
+            ),
+            receipt,
+        )
     if json:
         print(json_module.dumps(dataclasses.asdict(confirmed or verdict), indent=1))
     else:
@@ -74,7 +93,9 @@ def _candidate(task: Task, files: tuple[Path, ...], flags: str | None) -> Candid
     for path in files:
         names = [name for name in task.editable if Path(name).name == path.name]
         if len(names) != 1:
-            raise TaskError(f"{path} matches {len(names)} editable files of the task; editable are {', '.join(task.editable)}")
+            raise TaskError(
+                f"{path} matches {len(names)} editable files of the task; editable are {', '.join(task.editable)}"
+            )
         try:
             changed[names[0]] = path.read_text()
         except (OSError, UnicodeDecodeError) as error:

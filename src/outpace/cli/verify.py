@@ -19,7 +19,9 @@ from outpace.receipt import Receipt, read_receipt
 from outpace.taskfile import load_task
 
 
-def verify(receipt: Path, *, task: Path | None = None, trust: bool = False, no_jail: bool = False, json: bool = False) -> int:
+def verify(
+    receipt: Path, *, task: Path | None = None, trust: bool = False, no_jail: bool = False, json: bool = False
+) -> int:
     """Judge a receipt's claim again here, and say whether it holds on this machine.
 
     The task's judge.py runs outside the jail, so a receipt from a stranger is as good as a program from a stranger:
@@ -41,16 +43,32 @@ def verify(receipt: Path, *, task: Path | None = None, trust: bool = False, no_j
     claim = read_receipt(receipt)
     _check_trust(claim, task, trust)
     kind: JailKind = "none" if no_jail else best_jail()
-    with tempfile.TemporaryDirectory(prefix="outpace-verify-") as folder, Console(stderr=True).status("judging") as status:
+    with (
+        tempfile.TemporaryDirectory(prefix="outpace-verify-") as folder,
+        Console(stderr=True).status("judging") as status,
+    ):
         Path(folder).chmod(0o755)
-        with Judge(ProgramDomain(claim.task), jail=kind, workspace=Path(folder), progress=status.update) as judge:
+        with Judge(
+            ProgramDomain(claim.task), jail=kind, workspace=Path(folder), progress=status.update
+        ) as judge:
             judge.inspect()
             verdict = judge.judge(claim.candidate)
     finding = compare(claim.speed_up, verdict)
     if json:
-        print(json_module.dumps({"finding": finding, "claim": dataclasses.asdict(claim.speed_up), "verdict": dataclasses.asdict(verdict)}, indent=1))
+        print(
+            json_module.dumps(
+                {
+                    "finding": finding,
+                    "claim": dataclasses.asdict(claim.speed_up),
+                    "verdict": dataclasses.asdict(verdict),
+                },
+                indent=1,
+            )
+        )
     else:
-        print(f"claimed: {claim.speed_up.rounded()} (99% interval {claim.speed_up.low:.3f} to {claim.speed_up.high:.3f}) on {claim.machine['cpu']}")
+        print(
+            f"claimed: {claim.speed_up.rounded()} (99% interval {claim.speed_up.low:.3f} to {claim.speed_up.high:.3f}) on {claim.machine['cpu']}"
+        )
         print(f"here:    {sentence(verdict)}")
         print(finding)
     return 0 if finding == "the claim holds on this machine" else 1
@@ -68,9 +86,15 @@ def compare(claimed: SpeedUp, verdict: Verdict) -> str:
 def _check_trust(claim: Receipt, task: Path | None, trust: bool) -> None:
     if task is not None:
         own = load_task(task)
-        differing = sorted(name for name in {*own.files, *claim.task.files} if own.files.get(name) != claim.task.files.get(name))
+        differing = sorted(
+            name
+            for name in {*own.files, *claim.task.files}
+            if own.files.get(name) != claim.task.files.get(name)
+        )
         if differing:
-            raise ReceiptError(f"the receipt was made with another version of the task; these files differ: {', '.join(differing)}")
+            raise ReceiptError(
+                f"the receipt was made with another version of the task; these files differ: {', '.join(differing)}"
+            )
     elif not trust:
         raise ReceiptError(
             f"verifying runs the receipt's {claim.task.checking.file} outside the jail. Give your own copy of the task with --task FOLDER, "

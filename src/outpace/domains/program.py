@@ -45,7 +45,9 @@ class ProgramDomain:
         self._edge_inputs = getattr(self._judge, "edge_inputs", None)
         self._check = getattr(self._judge, "check", None)
         if bool(entry.setup) != (self._make_setup is not None):
-            raise TaskError(f"{task.checking.file}: make_setup and [entry] setup need each other; only one of them is there")
+            raise TaskError(
+                f"{task.checking.file}: make_setup and [entry] setup need each other; only one of them is there"
+            )
 
     # Building
 
@@ -71,7 +73,19 @@ class ProgramDomain:
             if task.entry.kind == "c":
                 files[_SHIM] = self._shim().encode()
                 commands.append(("cc", "-O2", "-fPIC", "-c", "-o", "outpace-shim.o", _SHIM))
-                commands.append((build.compiler, "-shared", "-fPIC", *compile_flags, _LIBRARY, *build.sources, "outpace-shim.o", "-lm", "-lpthread"))
+                commands.append(
+                    (
+                        build.compiler,
+                        "-shared",
+                        "-fPIC",
+                        *compile_flags,
+                        _LIBRARY,
+                        *build.sources,
+                        "outpace-shim.o",
+                        "-lm",
+                        "-lpthread",
+                    )
+                )
                 product = _LIBRARY
             else:
                 product = product or Path(task.entry.command[0]).name
@@ -82,11 +96,23 @@ class ProgramDomain:
             tuple(Bind(Path(path), path) for path in task.environment.paths),
         )  # fmt: skip
 
-    def _link_shim(self, files: dict[str, bytes], objects: tuple[str, ...], compiler: str) -> list[tuple[str, ...]]:
+    def _link_shim(
+        self, files: dict[str, bytes], objects: tuple[str, ...], compiler: str
+    ) -> list[tuple[str, ...]]:
         files[_SHIM] = self._shim().encode()
         return [
             ("cc", "-O2", "-fPIC", "-c", "-o", "outpace-shim.o", _SHIM),
-            (compiler, "-shared", "-o", _LIBRARY, "outpace-shim.o", *(f"./{name}" for name in objects), "-Wl,-rpath,$ORIGIN", "-lm", "-lpthread"),
+            (
+                compiler,
+                "-shared",
+                "-o",
+                _LIBRARY,
+                "outpace-shim.o",
+                *(f"./{name}" for name in objects),
+                "-Wl,-rpath,$ORIGIN",
+                "-lm",
+                "-lpthread",
+            ),
         ]
 
     def _shim(self) -> str:
@@ -105,7 +131,12 @@ class ProgramDomain:
         if task.entry.kind == "c":
             inner: tuple[str, ...] = ("function", f"{place.seen_as(kind)}/{_LIBRARY}")
         elif task.entry.kind == "command":
-            inner = ("command", "--", _inside(task.entry.command[0], place.seen_as(kind)), *task.entry.command[1:])
+            inner = (
+                "command",
+                "--",
+                _inside(task.entry.command[0], place.seen_as(kind)),
+                *task.entry.command[1:],
+            )
         else:
             python = PythonEnvironment.of(task)
             code = [Bind(_CODE / name, f"/outpace/{name}") for name in ("python_worker.py", "wire.py")]
@@ -187,7 +218,11 @@ class PythonEnvironment:
         executable = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
         binds = [] if _in_system(base) else [Bind(base, str(base))]
         scheme = sysconfig.get_paths(vars={"base": str(base), "platbase": str(base)})
-        hidden = {path for path in (scheme["purelib"], scheme["platlib"], "/usr/lib/python3/dist-packages") if Path(path).is_dir()}
+        hidden = {
+            path
+            for path in (scheme["purelib"], scheme["platlib"], "/usr/lib/python3/dist-packages")
+            if Path(path).is_dir()
+        }
         packages = tuple(bind for name in wanted.packages for bind in _distribution(name, task))
         return PythonEnvironment(str(executable), tuple(binds), tuple(sorted(hidden)), packages, ())
 
@@ -197,8 +232,12 @@ def _distribution(name: str, task: Task) -> list[Bind]:
     try:
         distribution = importlib.metadata.distribution(name)
     except importlib.metadata.PackageNotFoundError:
-        raise TaskError(f"task {task.name} wants the package '{name}', which is not installed here; run `pip install {name}`") from None
-    tops = sorted({file.parts[0] for file in distribution.files or [] if file.parts[0] not in ("..", "__pycache__")})
+        raise TaskError(
+            f"task {task.name} wants the package '{name}', which is not installed here; run `pip install {name}`"
+        ) from None
+    tops = sorted(
+        {file.parts[0] for file in distribution.files or [] if file.parts[0] not in ("..", "__pycache__")}
+    )
     places = [Path(str(distribution.locate_file(top))) for top in tops]
     return [Bind(place.resolve(), f"/packages/{place.name}") for place in places if place.exists()]
 
@@ -208,7 +247,9 @@ def _in_system(path: Path) -> bool:
 
 
 def _inside(command: str, folder: str) -> str:
-    return f"{folder}/{command.removeprefix('./')}" if "/" in command and not os.path.isabs(command) else command
+    return (
+        f"{folder}/{command.removeprefix('./')}" if "/" in command and not os.path.isabs(command) else command
+    )
 
 
 def _load_judge(task: Task) -> ModuleType:
@@ -221,7 +262,9 @@ def _load_judge(task: Task) -> ModuleType:
     try:
         exec(compile(source, str(task.folder / task.checking.file), "exec"), module.__dict__)
     except Exception as error:  # a user's file may fail in any way; all of them are one kind of trouble
-        raise TaskError(f"{task.folder / task.checking.file} cannot be loaded: {type(error).__name__}: {error}") from error
+        raise TaskError(
+            f"{task.folder / task.checking.file} cannot be loaded: {type(error).__name__}: {error}"
+        ) from error
     return module
 
 

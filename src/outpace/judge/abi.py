@@ -47,11 +47,15 @@ def parse_declaration(text: str) -> Signature:
     """The signature of one C function declaration, or a TaskError that says which part is not understood."""
     match = re.fullmatch(r"\s*(.*?)(\w+)\s*\(([^()]*)\)\s*;?\s*", text, re.DOTALL)
     if match is None:
-        raise TaskError(f"'{text}' is not a C function declaration such as 'double sum(const double *x, int64_t n)'")
+        raise TaskError(
+            f"'{text}' is not a C function declaration such as 'double sum(const double *x, int64_t n)'"
+        )
     returns, name, inside = match.groups()
     returned = _clean_type(returns, text)
     if returned not in C_TYPES:
-        raise TaskError(f"'{text}': a return type of '{returns.strip()}' is not supported; write a wrapper that returns a number or void")
+        raise TaskError(
+            f"'{text}': a return type of '{returns.strip()}' is not supported; write a wrapper that returns a number or void"
+        )
     pieces = [] if inside.strip() in ("", "void") else inside.split(",")
     parameters = tuple(_parse_parameter(piece, text) for piece in pieces)
     names = [parameter.name for parameter in parameters]
@@ -61,28 +65,45 @@ def parse_declaration(text: str) -> Signature:
 
 
 def _parse_parameter(piece: str, whole: str) -> Parameter:
-    match = re.fullmatch(r"\s*([\w\s]*?)\s*(\*?)\s*((?:restrict|__restrict__|__restrict)?)\s*(\w+)\s*(\[\s*\w*\s*\])?\s*", piece)
+    match = re.fullmatch(
+        r"\s*([\w\s]*?)\s*(\*?)\s*((?:restrict|__restrict__|__restrict)?)\s*(\w+)\s*(\[\s*\w*\s*\])?\s*",
+        piece,
+    )
     if match is None:
-        raise TaskError(f"'{whole}': the parameter '{piece.strip()}' is not a number or a pointer to numbers; write a wrapper")
+        raise TaskError(
+            f"'{whole}': the parameter '{piece.strip()}' is not a number or a pointer to numbers; write a wrapper"
+        )
     kind, star, _, name, brackets = match.groups()
     pointer = bool(star or brackets)
     c_type = _clean_type(kind, whole)
     if c_type not in C_TYPES or (c_type == "void" and not pointer):
-        raise TaskError(f"'{whole}': the type of '{piece.strip()}' is not among {', '.join(sorted(C_TYPES))}; write a wrapper")
+        raise TaskError(
+            f"'{whole}': the type of '{piece.strip()}' is not among {', '.join(sorted(C_TYPES))}; write a wrapper"
+        )
     return Parameter(name, c_type, pointer, output=pointer and "const" not in kind.split())
 
 
 def _clean_type(text: str, whole: str) -> str:
     if "*" in text:
-        raise TaskError(f"'{whole}': a returned pointer cannot cross the jail; write into a parameter instead")
-    words = [word for word in text.split() if word not in ("const", "extern", '"C"', "static", "inline", "struct")]
+        raise TaskError(
+            f"'{whole}': a returned pointer cannot cross the jail; write into a parameter instead"
+        )
+    words = [
+        word for word in text.split() if word not in ("const", "extern", '"C"', "static", "inline", "struct")
+    ]
     cleaned = " ".join(words)
     return cleaned.removeprefix("std::")
 
 
 def shim(entry: Signature, setup: Signature | None) -> str:
     """C source of `outpace_call` and `outpace_setup`, which unpack 64-bit slots into real arguments."""
-    parts = ["#include <stdbool.h>", "#include <stddef.h>", "#include <stdint.h>", "#include <string.h>", "#include <sys/types.h>"]
+    parts = [
+        "#include <stdbool.h>",
+        "#include <stddef.h>",
+        "#include <stdint.h>",
+        "#include <string.h>",
+        "#include <sys/types.h>",
+    ]
     parts.append(_shim_function("outpace_call", entry))
     if setup is not None:
         parts.append(_shim_function("outpace_setup", setup))
@@ -95,13 +116,18 @@ def _shim_function(name: str, signature: Signature) -> str:
         f"{'*' if parameter.pointer else ''}{parameter.name}"
         for parameter in signature.parameters
     )
-    lines = [f"{signature.returns} {signature.name}({declared or 'void'});", f"void {name}(const uint64_t* slots, uint64_t* result) {{"]
+    lines = [
+        f"{signature.returns} {signature.name}({declared or 'void'});",
+        f"void {name}(const uint64_t* slots, uint64_t* result) {{",
+    ]
     arguments = []
     for position, parameter in enumerate(signature.parameters):
         if parameter.pointer:
             arguments.append(f"(void*)(uintptr_t)slots[{position}]")
         elif parameter.c_type in ("float", "double"):
-            lines.append(f"    {parameter.c_type} a{position}; memcpy(&a{position}, &slots[{position}], sizeof a{position});")
+            lines.append(
+                f"    {parameter.c_type} a{position}; memcpy(&a{position}, &slots[{position}], sizeof a{position});"
+            )
             arguments.append(f"a{position}")
         else:
             arguments.append(f"({parameter.c_type})slots[{position}]")
@@ -109,7 +135,11 @@ def _shim_function(name: str, signature: Signature) -> str:
     if signature.returns == "void":
         lines += [f"    {call};", "    (void)result;"]
     else:
-        lines += [f"    {signature.returns} value = {call};", "    *result = 0;", "    memcpy(result, &value, sizeof value);"]
+        lines += [
+            f"    {signature.returns} value = {call};",
+            "    *result = 0;",
+            "    memcpy(result, &value, sizeof value);",
+        ]
     if not signature.parameters:
         lines.append("    (void)slots;")
     lines.append("}")

@@ -74,7 +74,9 @@ def function_batch(signature: Signature, inputs: Sequence[Mapping[str, Any]]) ->
         return [_read_call(region, reads) for reads in readers]
 
     data = b"".join(records) + arena.data()
-    return Batch(len(inputs), data, record_bytes * len(inputs), outputs.used, bytes([POISON]) * outputs.used, read)
+    return Batch(
+        len(inputs), data, record_bytes * len(inputs), outputs.used, bytes([POISON]) * outputs.used, read
+    )
 
 
 def _read_call(region: memoryview, reads: list[tuple[str, int, str, tuple[int, ...]]]) -> dict[str, Any]:
@@ -84,7 +86,9 @@ def _read_call(region: memoryview, reads: list[tuple[str, int, str, tuple[int, .
             answer[name] = _scalar(region, at, kind)
         else:
             # A copy: the region is used again while the answer is still being compared.
-            answer[name] = np.frombuffer(region, dtype=kind, count=_count(shape), offset=at).reshape(shape).copy()
+            answer[name] = (
+                np.frombuffer(region, dtype=kind, count=_count(shape), offset=at).reshape(shape).copy()
+            )
     return answer
 
 
@@ -101,7 +105,11 @@ def _same_names(signature: Signature, values: Mapping[str, Any]) -> None:
 
 
 def _slot(
-    parameter: Parameter, value: Any, arena: _Arena, outputs: _Space, reads: list[tuple[str, int, str, tuple[int, ...]]]
+    parameter: Parameter,
+    value: Any,
+    arena: _Arena,
+    outputs: _Space,
+    reads: list[tuple[str, int, str, tuple[int, ...]]],
 ) -> bytes:
     if not parameter.pointer:
         return _SLOT.pack(_IMMEDIATE, 0, _bits(parameter, value), 0, 0)
@@ -149,7 +157,9 @@ def _bits(parameter: Parameter, value: Any) -> int:
     if isinstance(raw, bytes):
         return int.from_bytes(raw.ljust(8, b"\0"), "little")
     bits = 8 * dtype.itemsize
-    low, high = {"b": (0, 1), "u": (0, 2**bits - 1), "i": (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)}[dtype.kind]
+    low, high = {"b": (0, 1), "u": (0, 2**bits - 1), "i": (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)}[
+        dtype.kind
+    ]
     if not low <= raw <= high:
         raise TaskError(f"'{parameter.name}' is a {parameter.c_type}: {raw} does not fit")
     return raw % 2**64
@@ -232,7 +242,10 @@ def _read_wire(region: memoryview, count: int) -> list[Any]:
 
 def command_batch(inputs: Sequence[Mapping[str, Any]], outputs: Sequence[str], output_bytes: int) -> Batch:
     """Runs of a command: standard input, files and arguments in; standard output, files and exit status out."""
-    counts = [2 + 1 + len(outputs) + ("stdin" in each) + len(each.get("files", {})) + len(each.get("args", [])) for each in inputs]
+    counts = [
+        2 + 1 + len(outputs) + ("stdin" in each) + len(each.get("files", {})) + len(each.get("args", []))
+        for each in inputs
+    ]
     arena = _Arena(sum(_RECORD.size + count * _PART.size for count in counts))
     # Every captured stream may take the whole allowance: pages nobody writes to cost nothing.
     room = (output_bytes // max(len(inputs), 1) - 2 * _ALIGN) // (1 + len(outputs)) // _ALIGN * _ALIGN
@@ -241,7 +254,9 @@ def command_batch(inputs: Sequence[Mapping[str, Any]], outputs: Sequence[str], o
     for values, count in zip(inputs, counts, strict=True):
         unknown = set(values) - {"stdin", "files", "args"}
         if unknown:
-            raise TaskError(f"make_input gives {sorted(unknown)}; a command takes 'stdin', 'files' and 'args'")
+            raise TaskError(
+                f"make_input gives {sorted(unknown)}; a command takes 'stdin', 'files' and 'args'"
+            )
         row = [_RECORD.pack(count, 0, _RECORD.size + count * _PART.size)]
         if "stdin" in values:
             row.append(_data_part(_STDIN, values["stdin"], "", arena))

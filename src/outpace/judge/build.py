@@ -93,13 +93,18 @@ def _run(kind: JailKind, plan: BuildPlan, folder: Path, command: tuple[str, ...]
         if timed_out:
             raise Failed(Outcome.REFUSED, f"the build took longer than the limit of {plan.seconds:g} s")
         if group is not None and group.out_of_memory():
-            raise Failed(Outcome.REFUSED, f"the build used more than the {plan.memory // MIB} MB of memory allowed")
+            raise Failed(
+                Outcome.REFUSED, f"the build used more than the {plan.memory // MIB} MB of memory allowed"
+            )
         if process.returncode == 125 and output.startswith("outpace-launch:"):
             raise HarnessError(f"the jail failed to start {command[0]}: {output.strip()}")
         if len(output) > _OUTPUT_LIMIT:
             raise Failed(Outcome.REFUSED, f"the build printed more than {_OUTPUT_LIMIT >> 20} MB")
         if process.returncode != 0:
-            raise Failed(Outcome.BUILD_FAILED, first_errors(output) or f"{command[0]} ended with status {process.returncode}")
+            raise Failed(
+                Outcome.BUILD_FAILED,
+                first_errors(output) or f"{command[0]} ended with status {process.returncode}",
+            )
     finally:
         if jailed.spec is not None:
             jailed.spec.close()

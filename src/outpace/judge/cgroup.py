@@ -50,7 +50,14 @@ class Cgroup:
         """The command that enters the group and then becomes `command`; entering after the start would race with its forks."""
         joins = "".join(f'echo $$ > "${number}"; ' for number in range(1, len(self.folders) + 1))
         script = f'{joins}shift {len(self.folders)}; exec "$@"'
-        return ["/bin/sh", "-c", script, "sh", *(str(folder / "cgroup.procs") for folder in self.folders), *command]
+        return [
+            "/bin/sh",
+            "-c",
+            script,
+            "sh",
+            *(str(folder / "cgroup.procs") for folder in self.folders),
+            *command,
+        ]
 
     def out_of_memory(self) -> bool:
         """Whether the kernel killed something in this group for its memory."""
@@ -77,7 +84,11 @@ class Cgroup:
 
 def remove_stale() -> None:
     """Remove the empty groups of judges that were killed before they could."""
-    parents = {_v2_parent()} if (ROOT / "cgroup.controllers").exists() else {_v1_parent("memory"), _v1_parent("pids")}
+    parents = (
+        {_v2_parent()}
+        if (ROOT / "cgroup.controllers").exists()
+        else {_v1_parent("memory"), _v1_parent("pids")}
+    )
     for parent in parents:
         for folder in parent.glob("outpace-*-*"):
             owner = folder.name.split("-")[1]

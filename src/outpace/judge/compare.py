@@ -26,13 +26,22 @@ def _difference(expected: Any, got: Any, tolerance: float, where: str) -> str:
         if sorted(expected) != sorted(got):
             missing, extra = sorted(set(expected) - set(got)), sorted(set(got) - set(expected))
             return f"{where} lacks keys {brief(missing)} and has extra keys {brief(extra)}"
-        return _first(_difference(expected[key], got[key], tolerance, f"{where}[{key!r}]") for key in expected)
+        return _first(
+            _difference(expected[key], got[key], tolerance, f"{where}[{key!r}]") for key in expected
+        )
     if isinstance(expected, list):
         if len(expected) != len(got):
             return f"{where} has {len(got)} items where {len(expected)} are expected"
-        return _first(_difference(a, b, tolerance, f"{where}[{at}]") for at, (a, b) in enumerate(zip(expected, got, strict=True)))
+        return _first(
+            _difference(a, b, tolerance, f"{where}[{at}]")
+            for at, (a, b) in enumerate(zip(expected, got, strict=True))
+        )
     if isinstance(expected, float):
-        close = expected == got or (math.isnan(expected) and math.isnan(got)) or abs(expected - got) <= tolerance * abs(expected)
+        close = (
+            expected == got
+            or (math.isnan(expected) and math.isnan(got))
+            or abs(expected - got) <= tolerance * abs(expected)
+        )
         return "" if close else f"{where} is {got!r} where {expected!r} is expected (tolerance {tolerance:g})"
     return "" if expected == got else f"{where} is {brief(got)} where {brief(expected)} is expected"
 
@@ -46,7 +55,11 @@ def _array_difference(expected: Any, got: Any, tolerance: float, where: str) -> 
         bad = expected != got
     else:
         with np.errstate(all="ignore"):
-            finite = np.abs(expected[np.isfinite(expected)].astype(np.complex128 if expected.dtype.kind == "c" else np.float64))
+            finite = np.abs(
+                expected[np.isfinite(expected)].astype(
+                    np.complex128 if expected.dtype.kind == "c" else np.float64
+                )
+            )
             scale = float(np.sqrt(np.mean(finite**2))) if finite.size else 0.0
             close = np.abs(got - expected) <= tolerance * np.maximum(np.abs(expected), scale)
             bad = ~(close | (got == expected) | (np.isnan(got) & np.isnan(expected)))

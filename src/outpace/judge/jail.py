@@ -61,12 +61,15 @@ class Confinement:
     fork: bool = False
 
 
+@functools.cache
 def launcher_path() -> Path:
     """Where the installed launcher is; an editable install keeps it beside site-packages, not beside the sources."""
     for folder in (Path(__file__).parents[1], Path(sysconfig.get_path("platlib")) / "outpace"):
         if (folder / "bin" / "outpace-launch").exists():
             return folder / "bin" / "outpace-launch"
-    raise JailError("the launcher outpace-launch is not installed; run `pip install .` (it needs g++ and make)")
+    raise JailError(
+        "the launcher outpace-launch is not installed; run `pip install .` (it needs g++ and make)"
+    )
 
 
 @functools.cache
@@ -81,19 +84,21 @@ def probe() -> Mapping[str, object]:
 
 @functools.cache
 def bubblewrap_works() -> str:
-    """"" when bwrap can start a program here, else why not."""
+    """ "" when bwrap can start a program here, else why not."""
     if shutil.which("bwrap") is None:
         return "bwrap is not installed"
     try:
         command = list(_bubblewrap_outer(Confinement())) + ["--", "/usr/bin/true"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30, env={"PATH": os.defpath})
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=30, env={"PATH": os.defpath}
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"bwrap does not start: {error}"
     return "" if done.returncode == 0 else f"bwrap fails: {done.stderr.strip() or done.returncode}"
 
 
 def fallback_works() -> str:
-    """"" when the launcher can build the namespaces itself, else why not."""
+    """ "" when the launcher can build the namespaces itself, else why not."""
     found = probe()
     if not found["seccomp"]:
         return "the kernel has no seccomp filters"
@@ -204,7 +209,9 @@ def _bubblewrap_outer(confinement: Confinement) -> list[str]:
     for name, value in _environment(confinement).items():
         arguments += ["--setenv", name, value]
     bound, links = _system_layout()
-    for parent in _parents(["/outpace/launch", *(target for _, target in bound), *(bind.target for bind in confinement.binds)]):
+    for parent in _parents(
+        ["/outpace/launch", *(target for _, target in bound), *(bind.target for bind in confinement.binds)]
+    ):
         # bwrap makes missing parents for root's eyes only; the candidate's uid must be able to pass through them.
         arguments += ["--perms", "0755", "--dir", parent]
     for source, target in bound:
@@ -225,7 +232,11 @@ def _parents(targets: list[str]) -> list[str]:
     """The folders above these, outermost first, without those that the system or the private temp bring."""
     parents = dict.fromkeys(parent for target in targets for parent in reversed(Path(target).parents))
     given = [Path(top) for top in (*_SYSTEM, "/tmp")]
-    return [str(parent) for parent in parents if parent != Path("/") and not any(parent.is_relative_to(top) for top in given)]
+    return [
+        str(parent)
+        for parent in parents
+        if parent != Path("/") and not any(parent.is_relative_to(top) for top in given)
+    ]
 
 
 def _fallback_spec(confinement: Confinement) -> list[tuple[str, ...]]:

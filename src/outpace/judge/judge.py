@@ -28,8 +28,6 @@ from outpace.judge.verdict import Outcome, SpeedUp, Verdict
 from outpace.judge.worker import Failed
 
 ATTEMPTS = 3
-# A speed-up above this, or twice the best so far, is a jump: it is confirmed before anybody believes it.
-JUMP, JUMP_OVER_BEST = 3.0, 2.0
 _RED_TEAM_INPUTS = 8
 
 Progress = Callable[[str], None]
@@ -39,7 +37,9 @@ T = TypeVar("T")
 class Judge:
     """Judges candidates of one task on this machine."""
 
-    def __init__(self, domain: Domain, *, jail: JailKind, workspace: Path, progress: Progress | None = None) -> None:
+    def __init__(
+        self, domain: Domain, *, jail: JailKind, workspace: Path, progress: Progress | None = None
+    ) -> None:
         self.domain = domain
         self.jail = jail
         self.cores = timing_cores(domain.task.limits.threads)
@@ -87,7 +87,9 @@ class Judge:
         for attempt in (1, 2):
             verdict = self._judge(reference(task), None)
             if verdict.speed_up is None:
-                raise TaskError(f"task {task.name}: the reference judged as a candidate is '{verdict.outcome}': {verdict.reason}")
+                raise TaskError(
+                    f"task {task.name}: the reference judged as a candidate is '{verdict.outcome}': {verdict.reason}"
+                )
             reason = redteam.unfair(verdict.speed_up)
             if not reason:
                 return verdict.speed_up
@@ -100,7 +102,9 @@ class Judge:
 
         def verdict(outcome: Outcome, reason: str = "", timed: Timed | None = None) -> Verdict:
             speed_up = timed.decision.speed_up if timed and outcome is Outcome.OK else None
-            return Verdict(outcome, reason, speed_up, timed.buckets if timed else (), time.monotonic() - begin)
+            return Verdict(
+                outcome, reason, speed_up, timed.buckets if timed else (), time.monotonic() - begin
+            )
 
         reason = forbidden_change(self.domain.task, candidate)
         if reason:
@@ -123,7 +127,11 @@ class Judge:
                 if made is not None:
                     shutil.rmtree(made, ignore_errors=True)
         if timed.decision.noisy or timed.decision.speed_up is None:
-            return verdict(Outcome.TOO_NOISY, "timings vary too much for a figure; run `outpace doctor` to see what disturbs this machine", timed)
+            return verdict(
+                Outcome.TOO_NOISY,
+                "timings vary too much for a figure; run `outpace doctor` to see what disturbs this machine",
+                timed,
+            )
         return verdict(Outcome.OK, timed=timed)
 
     def _reference_folder(self) -> Path:
@@ -131,7 +139,9 @@ class Judge:
             try:
                 self._reference = self._build(reference(self.domain.task))
             except Failed as failure:
-                raise TaskError(f"task {self.domain.task.name}: the reference does not build ({failure.outcome}): {failure.reason}") from failure
+                raise TaskError(
+                    f"task {self.domain.task.name}: the reference does not build ({failure.outcome}): {failure.reason}"
+                ) from failure
         return self._reference
 
     def _build(self, candidate: Candidate) -> Path:
@@ -145,7 +155,10 @@ class Judge:
 
     @contextlib.contextmanager
     def _timing(self) -> Iterator[None]:
-        with exclusive(self.cores, lambda: self._say("waiting for another timing to end")), kept_off(self.cores):
+        with (
+            exclusive(self.cores, lambda: self._say("waiting for another timing to end")),
+            kept_off(self.cores),
+        ):
             yield
 
     def _retried(self, action: Callable[[], T]) -> T:
@@ -157,11 +170,6 @@ class Judge:
                     raise
                 time.sleep(0.1 * 2**attempt)
         raise AssertionError("unreachable")
-
-
-def is_jump(speed_up: SpeedUp, best_so_far: float) -> bool:
-    """Whether a speed-up is too good to be believed without a confirmation."""
-    return speed_up.ratio > JUMP or speed_up.ratio > JUMP_OVER_BEST * max(best_so_far, 1.0)
 
 
 def _secret_seed() -> int:

@@ -50,7 +50,9 @@ def decide(ratios: Sequence[float], margin: float) -> Decision:
     futile = float(np.median(ratios)) < math.log(margin) - FUTILE
     if estimate.win or futile or last:
         spread = math.log(estimate.high / estimate.low)
-        return Decision(True, estimate, noisy=last and not estimate.win and not futile and spread > NOISE_LIMIT)
+        return Decision(
+            True, estimate, noisy=last and not estimate.win and not futile and spread > NOISE_LIMIT
+        )
     return Decision(False, estimate)
 
 
@@ -71,7 +73,9 @@ def speed_up(ratios: Sequence[float], margin: float) -> SpeedUp:
 
 def _descriptive(ratios: Sequence[float]) -> SpeedUp:
     # Four buckets allow no 99% interval; their range is shown, and no win can come of it.
-    return SpeedUp(math.exp(float(np.median(ratios))), math.exp(min(ratios)), math.exp(max(ratios)), False, len(ratios))
+    return SpeedUp(
+        math.exp(float(np.median(ratios))), math.exp(min(ratios)), math.exp(max(ratios)), False, len(ratios)
+    )
 
 
 def walsh_averages(values: Sequence[float]) -> list[float]:
@@ -159,4 +163,3 @@ def _load_cpu(sample: Sample) -> float:
 
 def _load_wall(sample: Sample) -> float:
     return float(sample.load_wall)
-

@@ -102,16 +102,28 @@ class SideFailed(Exception):
 class Pair:
     """Reference and candidate, each in its own fresh worker, over the same shared memory."""
 
-    def __init__(self, kind: JailKind, programs: tuple[Program, Program], cores: Sequence[int], output_bytes: int, first: int) -> None:
+    def __init__(
+        self,
+        kind: JailKind,
+        programs: tuple[Program, Program],
+        cores: Sequence[int],
+        output_bytes: int,
+        first: int,
+    ) -> None:
         self._inputs = Region(INPUT_REGION, writable_inside=False)
         # Inputs share their pages, which takes a large part of the noise out; answers must not, or the candidate
         # would find the reference's there.
-        self._outputs = (Region(output_bytes, writable_inside=True), Region(output_bytes, writable_inside=True))
+        self._outputs = (
+            Region(output_bytes, writable_inside=True),
+            Region(output_bytes, writable_inside=True),
+        )
         self.workers: dict[int, Worker] = {}
         self.side = first
         try:
             for self.side in (first, 1 - first):
-                self.workers[self.side] = Worker.start(kind, programs[self.side], self._inputs, self._outputs[self.side], cores)
+                self.workers[self.side] = Worker.start(
+                    kind, programs[self.side], self._inputs, self._outputs[self.side], cores
+                )
         except Failed as failure:
             self.close()
             raise SideFailed(failure, self.side) from failure
@@ -128,7 +140,10 @@ class Pair:
         self.side = 1
         allowed = SETUP_FACTOR * spent[0] + SETUP_SLACK
         if spent[1] > allowed:
-            raise Failed(Outcome.REFUSED, f"loading and set-up took {spent[1]:.2f} s of CPU time where the reference takes {spent[0]:.2f} s; {allowed:.2f} s are allowed")
+            raise Failed(
+                Outcome.REFUSED,
+                f"loading and set-up took {spent[1]:.2f} s of CPU time where the reference takes {spent[0]:.2f} s; {allowed:.2f} s are allowed",
+            )
 
     def sample(self, side: int, batch: Batch, seconds: float | None = None) -> Sample:
         """Time one batch on one side."""
@@ -162,8 +177,21 @@ class Timed:
 class Stopwatch:
     """Times one candidate against the reference."""
 
-    def __init__(self, domain: Domain, kind: JailKind, programs: tuple[Program, Program], cores: Sequence[int], seed: int) -> None:
-        self._domain, self._kind, self._programs, self._cores, self._seed = domain, kind, programs, cores, seed
+    def __init__(
+        self,
+        domain: Domain,
+        kind: JailKind,
+        programs: tuple[Program, Program],
+        cores: Sequence[int],
+        seed: int,
+    ) -> None:
+        self._domain, self._kind, self._programs, self._cores, self._seed = (
+            domain,
+            kind,
+            programs,
+            cores,
+            seed,
+        )
         self._inputs = Inputs(domain)
         self._serial = 0
 

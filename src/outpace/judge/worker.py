@@ -90,17 +90,42 @@ class Worker:
     _mark: tuple[int, int, int] = (0, 0, 0)
 
     @staticmethod
-    def start(kind: JailKind, program: Program, inputs: Region, outputs: Region, cores: Sequence[int]) -> Worker:
+    def start(
+        kind: JailKind, program: Program, inputs: Region, outputs: Region, cores: Sequence[int]
+    ) -> Worker:
         """Start a worker pinned to these cores and wait until the candidate's code is loaded."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         errors_read, errors_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        numbers = {"socket": theirs.fileno(), "input": inputs.fd, "output": outputs.fd, "input_bytes": inputs.size, "output_bytes": outputs.size}
-        options = ["--socket", "{socket}", "--input", "{input}", "--output", "{output}", "--input-bytes", "{input_bytes}", "--output-bytes", "{output_bytes}"]
-        inner = [part.format(**numbers) if part.startswith("{") else part for part in (*options, *program.inner)]
+        numbers = {
+            "socket": theirs.fileno(),
+            "input": inputs.fd,
+            "output": outputs.fd,
+            "input_bytes": inputs.size,
+            "output_bytes": outputs.size,
+        }
+        options = [
+            "--socket",
+            "{socket}",
+            "--input",
+            "{input}",
+            "--output",
+            "{output}",
+            "--input-bytes",
+            "{input_bytes}",
+            "--output-bytes",
+            "{output_bytes}",
+        ]
+        inner = [
+            part.format(**numbers) if part.startswith("{") else part for part in (*options, *program.inner)
+        ]
         command = jail_command(kind, program.confinement, inner)
         limits = program.confinement
-        group = Cgroup.create(memory=limits.memory, processes=limits.processes + limits.threads + 8) if kind != "none" else None
+        group = (
+            Cgroup.create(memory=limits.memory, processes=limits.processes + limits.threads + 8)
+            if kind != "none"
+            else None
+        )
         argv = group.entrance(list(command.argv)) if group else list(command.argv)
         try:
             process = subprocess.Popen(
@@ -128,7 +153,11 @@ class Worker:
             data, ancillary, _, _ = self.channel.recvmsg(_REPLY.size, socket.CMSG_SPACE(12))
         except TimeoutError:
             raise HarnessError("the jail did not start within 30 s") from None
-        credentials = [body for level, kind, body in ancillary if level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS]
+        credentials = [
+            body
+            for level, kind, body in ancillary
+            if level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS
+        ]
         if len(data) != _REPLY.size or not credentials or _REPLY.unpack(data)[1] != _HELLO:
             raise HarnessError(f"the jail did not start: {self._last_words() or 'no greeting'}")
         self.pid = struct.unpack("3i", credentials[0][:12])[0]
@@ -220,7 +249,10 @@ class Worker:
         if status == expected and got == nonce:
             return
         if status == _FORBIDDEN:
-            raise Failed(Outcome.CHEATING, f"the candidate made the system call {name_of(detail)}, which the jail forbids")
+            raise Failed(
+                Outcome.CHEATING,
+                f"the candidate made the system call {name_of(detail)}, which the jail forbids",
+            )
         if status == _LOAD_FAILED:
             raise Failed(Outcome.CRASHED, f"the candidate could not be loaded: {text}")
         if status == _CALL_FAILED:
@@ -235,17 +267,29 @@ class Worker:
             self.process.wait(timeout=5)
         code = self.process.returncode
         if self.group is not None and self.group.out_of_memory():
-            return Failed(Outcome.REFUSED, f"more than the {self.program.confinement.memory // MIB} MB of memory allowed")
+            return Failed(
+                Outcome.REFUSED,
+                f"more than the {self.program.confinement.memory // MIB} MB of memory allowed",
+            )
         number = -code if code is not None and code < 0 else (code or 0) - 128
         words = self._last_words()
         if code == 125:
             return HarnessError(f"the jail failed: {words}")
         if number == signal.SIGXCPU or number == signal.SIGKILL and doing != "loading":
-            return Failed(Outcome.CRASHED, f"killed during {doing} (CPU time or memory limit, or it killed itself)")
+            return Failed(
+                Outcome.CRASHED, f"killed during {doing} (CPU time or memory limit, or it killed itself)"
+            )
         if 0 < number < 65:
-            name = signal.Signals(number).name if number in signal.Signals._value2member_map_ else f"signal {number}"
+            name = (
+                signal.Signals(number).name
+                if number in signal.Signals._value2member_map_
+                else f"signal {number}"
+            )
             return Failed(Outcome.CRASHED, f"{name} during {doing}{': ' + words if words else ''}")
-        return Failed(Outcome.CRASHED, f"the process ended by itself during {doing} (exit status {code}){': ' + words if words else ''}")
+        return Failed(
+            Outcome.CRASHED,
+            f"the process ended by itself during {doing} (exit status {code}){': ' + words if words else ''}",
+        )
 
     def _last_words(self) -> str:
         try:

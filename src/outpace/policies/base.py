@@ -8,6 +8,7 @@ from typing import Protocol
 
 from outpace.archive_records import Cost
 from outpace.candidate import Candidate
+from outpace.errors import PolicyError
 from outpace.exemplars import Scored
 from outpace.task import Task
 
@@ -49,6 +50,10 @@ class Lesson:
     parent: Candidate
     candidate: Candidate
     advantage: float
+
+
+class Exhausted(PolicyError):  # noqa: N818 - an end, not a fault
+    """The policy has nothing left to propose; the run ends well."""
 
 
 class Policy(Protocol):

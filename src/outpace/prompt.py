@@ -1,0 +1,202 @@
+"""The prompt: task, scored exemplars, recent failures, machine and budget become the text that a policy reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from outpace.candidate import Candidate, has_regions
+from outpace.exemplars import Scored
+from outpace.judge.verdict import toward_one
+from outpace.machine import Machine
+from outpace.task import Task
+
+_LANGUAGES = {
+    ".c": "c",
+    ".h": "c",
+    ".cpp": "cpp",
+    ".cc": "cpp",
+    ".cxx": "cpp",
+    ".hpp": "cpp",
+    ".py": "python",
+}
+# A failure's reason is the compiler's first errors at most; more of it would crowd out the exemplars.
+_REASON_LENGTH = 600
+_FIXED_FILE_LENGTH = 6000
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A recent attempt that was not ok."""
+
+    outcome: str
+    reason: str
+    design: str
+
+
+def render(
+    task: Task,
+    reference: Candidate,
+    shown: Sequence[tuple[Candidate, Scored]],
+    failures: Sequence[Failure],
+    machine: Machine,
+    remaining: Mapping[str, float],
+) -> str:
+    """The whole prompt, in the order in which it is best read."""
+    parts = [_role(task), _entry(task), _reference(task, reference)]
+    if shown:
+        parts.append(_exemplars(shown))
+    if failures:
+        parts.append(_failures(failures))
+    parts += [_machine(machine), _budget(remaining), _protocol(task, shown), _rules(task)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _role(task: Task) -> str:
+    return (
+        "You are an expert performance engineer. Make the program below as fast as you can without changing its answers.\n"
+        f"It is timed against the reference on inputs you cannot see; your score is reference time over your time.\n\n# Task: {task.name}\n\n{task.description}"
+    )
+
+
+def _entry(task: Task) -> str:
+    entry = task.entry
+    if entry.kind == "c":
+        lines = [f"The judge calls `{entry.function}` (C ABI)."]
+    elif entry.kind == "python":
+        packages = ", ".join(task.environment.packages) or "the standard library alone"
+        lines = [f"The judge calls `{entry.function}` in `{entry.module}`; it may import {packages}."]
+    else:
+        lines = [f"The judge runs `{' '.join(entry.command)}` and times the whole process."]
+    if entry.setup:
+        lines.append(
+            f"Before that it calls `{entry.setup}` once per process; that is not timed, but may take only little longer than the reference's."
+        )
+    if task.build.compiler:
+        lines.append(f"It is built with `{task.build.compiler} {' '.join(task.build.flags)}`.")
+    if task.build.flag_choices:
+        groups = "; ".join(
+            " or ".join(flag or "(none)" for flag in group) for group in task.build.flag_choices
+        )
+        lines.append(f"You may choose one flag of each of these groups: {groups}.")
+    lines.append(
+        f"Limits: {task.limits.threads} thread(s), {task.limits.memory_mb} MB of memory, no network, no files beside your own."
+    )
+    tolerance = task.checking.tolerance
+    lines.append(
+        f"Numbers must agree with the reference's within a relative {tolerance:g}."
+        if tolerance
+        else "Answers must equal the reference's, or pass the task's own check."
+    )
+    return "\n".join(lines)
+
+
+def _reference(task: Task, reference: Candidate) -> str:
+    parts = ["# Reference implementation (score 1.00)"]
+    parts += [_file(name, reference.files[name]) for name in task.editable]
+    private = {task.checking.file, "task.toml", *task.editable}
+    for name, content in task.files.items():
+        if name not in private and Path(name).suffix in _LANGUAGES:
+            text = content.decode("utf-8", "replace")
+            cut = text if len(text) <= _FIXED_FILE_LENGTH else text[:_FIXED_FILE_LENGTH] + "\n... (cut)\n"
+            parts.append("Not editable:\n" + _file(name, cut))
+    if any(has_regions(task.text(name)) for name in task.editable):
+        parts.append(
+            "Only the lines between `outpace: begin` and `outpace: end` may change; keep those marks."
+        )
+    return "\n\n".join(parts)
+
+
+def _exemplars(shown: Sequence[tuple[Candidate, Scored]]) -> str:
+    parts = ["# Earlier implementations, slowest first"]
+    for candidate, score in shown:
+        claim = f"score {toward_one(score.ratio):.2f} (99% interval {score.low:.3f} to {score.high:.3f})"
+        flags = f"\nFLAGS: {' '.join(candidate.flags)}" if candidate.flags else ""
+        files = "\n\n".join(_file(name, text) for name, text in candidate.files.items())
+        parts.append(f"## Candidate {candidate.hash[:12]}: {claim}{flags}\n\n{files}")
+    return "\n\n".join(parts)
+
+
+def _failures(failures: Sequence[Failure]) -> str:
+    parts = ["# Recent attempts that failed, newest first"]
+    for failure in failures:
+        design = f" It tried: {_short(failure.design, 200)}" if failure.design else ""
+        parts.append(f"- {failure.outcome}: {_short(failure.reason, _REASON_LENGTH)}{design}")
+    return "\n".join(parts)
+
+
+def _machine(machine: Machine) -> str:
+    return f"# Machine\n\n{machine.cpu} ({machine.architecture}; {', '.join(machine.flags) or 'no vector extensions listed'}), {machine.compiler}, Python {machine.python}"
+
+
+def _budget(remaining: Mapping[str, float]) -> str:
+    if not remaining:
+        return ""
+    return "# Budget left\n\n" + ", ".join(f"{value:g} {name}" for name, value in remaining.items())
+
+
+def _protocol(task: Task, shown: Sequence[tuple[Candidate, Scored]]) -> str:
+    compared = (
+        "Compare the implementations above: which is faster, and why? Which strategy is the most promising? What are its main limits? "
+        "Which techniques has nobody used yet? Where is the largest remaining gain?"
+        if shown
+        else "Where does the reference spend its time, and why? What are its main limits? Which techniques apply? Where is the largest gain?"
+    )
+    example = task.editable[0]
+    parent = (
+        "PARENT: <hash of the candidate you start from> (optional; default the fastest shown, else the reference)\n"
+        if shown
+        else ""
+    )
+    flags = "FLAGS: <all compiler flags, optional>\n" if task.build.flag_choices else ""
+    return f"""# Your reply
+
+Write exactly these three sections.
+
+## Performance Analysis
+{compared}
+
+## Algorithm Design
+What you will do and why it is faster.
+
+## Code Implementation
+{parent}{flags}Either the whole file:
+
+### FILE: {example}
+```
+<whole text>
+```
+
+or edits of the parent, each SEARCH text exactly as it stands there and occurring once:
+
+### EDIT: {example}
+```
+<<<<<<< SEARCH
+old lines
+=======
+new lines
+>>>>>>> REPLACE
+```"""
+
+
+def _rules(task: Task) -> str:
+    return (
+        "# Rules\n\n"
+        "- The answers must be right for every input; one wrong answer makes the score 0.\n"
+        "- It must build and run within the limits.\n"
+        "- Do not keep results between calls, do not start work that outlives a call, do not detect or disturb the judge: every call gets fresh input, and such attempts are caught.\n"
+        f"- Only {', '.join(task.editable)} may be edited."
+    )
+
+
+def _file(name: str, text: str) -> str:
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return f"### {name}\n{fence}{_LANGUAGES.get(Path(name).suffix, '')}\n{text.rstrip(chr(10))}\n{fence}"
+
+
+def _short(text: str, length: int) -> str:
+    text = " ".join(text.split()) if length <= 200 else text.strip()
+    return text if len(text) <= length else text[: length - 3] + "..."

@@ -1,0 +1,275 @@
+"""A run: ask for the next prompt and tell it the reply, over one archive.
+
+These two verbs are all that a loop, a coding agent, a trainer or a remote evaluator needs. Only this module writes to
+the archive, and it does so before and after everything that costs money or time, so that a kill loses neither.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from outpace import answer, exemplars, prompt, reward
+from outpace.archive import Archive, RunRecord, Trial
+from outpace.budget import Budget, Spent, exhausted, left
+from outpace.candidate import Candidate, reference
+from outpace.exemplars import Scored
+from outpace.judge.verdict import Outcome, Verdict
+from outpace.machine import Machine
+from outpace.novelty import fingerprint
+from outpace.policies.base import Lesson, Policy, Prompt, Reply, Shown
+from outpace.task import Task
+
+FAILURES_SHOWN = 3
+
+
+class Examiner(Protocol):
+    """Who judges: a Judge on this machine, or something that asks one elsewhere."""
+
+    def judge(self, candidate: Candidate) -> Verdict:
+        """The verdict on one candidate."""
+        ...
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What makes two runs comparable; stored with the run and not to be changed while it goes on."""
+
+    exemplars: str = exemplars.DEFAULT
+    shown: int = 2
+    # Trials whose rewards are compared with each other before the policy learns from them.
+    group: int = 4
+
+    def stored(self) -> dict[str, Any]:
+        """As the archive keeps them."""
+        return dataclasses.asdict(self)
+
+
+class Run:
+    """One search for a faster candidate."""
+
+    def __init__(
+        self, archive: Archive, task: Task, examiner: Examiner, policy: Policy, *, name: str, machine: Machine, seed: int,
+        settings: Settings = Settings(), budget: Budget = Budget(), clock: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
+        self.task = task
+        self.policy = policy
+        self.settings = settings
+        self.budget = budget
+        self._archive = archive
+        self._examiner = examiner
+        self._machine = machine
+        self._clock = clock
+        self._begun = clock()
+        facts = dataclasses.asdict(machine)
+        self.record: RunRecord = archive.start_run(
+            name, task, policy.name, settings.stored(), seed, facts, machine_key=machine.key
+        )
+        if self.record.policy_state:
+            policy.restore(self.record.policy_state)
+        self._reference = reference(task)
+        self._fingerprints = self._known_fingerprints()
+
+    # The two verbs
+
+    def ask(self) -> Prompt:
+        """The next prompt; after a kill, the one that was asked and never answered."""
+        trial = self._archive.open_trial(self.record)
+        if trial is None:
+            trial = self._new_trial()
+        return self._prompt_of(trial)
+
+    def tell(self, reply: Reply) -> Verdict:
+        """Judge the reply to the open prompt, and remember everything."""
+        trial = self._archive.open_trial(self.record)
+        if trial is None:
+            trial = self._new_trial()
+        return self._judge_reply(self._archive.answer(trial, reply.text, reply.cost))
+
+    # Going on after a kill
+
+    def recover(self) -> Verdict | None:
+        """Judge a reply that was paid for but not judged when the last process ended, and confirm what was not."""
+        trial = self._archive.open_trial(self.record)
+        verdict = self._judge_reply(trial) if trial is not None and trial.state == "answered" else None
+        self._confirm_best()
+        return verdict
+
+    def charge(self, reply: Reply) -> None:
+        """Count what a call cost that gave no usable reply; the prompt stays open."""
+        trial = self._archive.open_trial(self.record)
+        if trial is not None:
+            self._archive.add_cost(trial, reply.cost)
+
+    def ask_again(self, asked: Prompt, reply: Reply) -> Prompt | None:
+        """The same prompt with a reminder, when the reply lacks the analysis that the method lives on."""
+        parsed = self._parse(asked, reply.text)
+        if not isinstance(parsed, answer.Unusable) or not parsed.missing_analysis:
+            return None
+        reminder = (
+            "Your last reply had no '## Performance Analysis' section. Reply again, with all three sections."
+        )
+        return dataclasses.replace(asked, text=f"{asked.text}\n{reminder}\n")
+
+    # What is known
+
+    @property
+    def spent(self) -> Spent:
+        """What the run has spent; minutes count from the start of this command."""
+        return Spent(self._judged(), (self._clock() - self._begun) / 60, self._archive.costs(self.record))
+
+    def why_stop(self) -> str:
+        """Why no further prompt should be asked for, or ""."""
+        return exhausted(self.budget, self.spent)
+
+    def remaining(self) -> Mapping[str, float]:
+        """What is left of the budget."""
+        return left(self.budget, self.spent)
+
+    def best(self) -> Scored | None:
+        """The best candidate so far; its ratio is the confirmed one where there is a confirmation."""
+        return self._archive.best(self.record)
+
+    def outcomes(self) -> dict[str, int]:
+        """How many trials ended in each way."""
+        return self._archive.outcome_counts(self.record)
+
+    # Inside
+
+    def _judged(self) -> int:
+        return sum(self.outcomes().values())
+
+    def _new_trial(self) -> Trial:
+        scored = self._archive.scored(self.task.hash, self.record)
+        number = self._archive.count(self.record) + 1
+        # Chance depends on the run's seed and the trial's number alone, so that a resumed run asks what it would have asked.
+        chance = random.Random(f"{self.record.seed}:{number}")
+        choice = exemplars.choose(self.settings.exemplars, scored, chance, self.settings.shown)
+        shown = [(self._archive.candidate(each.hash), each) for each in choice.shown]
+        failures = [
+            prompt.Failure(str(trial.verdict.outcome), trial.verdict.reason, trial.design)
+            for trial in self._archive.recent_failures(self.record, FAILURES_SHOWN)
+            if trial.verdict is not None
+        ]
+        text = prompt.render(self.task, self._reference, shown, failures, self._machine, self.remaining())
+        parent = shown[-1][0] if shown else self._reference
+        return self._archive.ask(self.record, text, [each.hash for each in choice.shown], parent.hash)
+
+    def _prompt_of(self, trial: Trial) -> Prompt:
+        by_hash = {each.hash: each for each in self._archive.scored(self.task.hash, self.record)}
+        shown = tuple(
+            Shown(self._archive.candidate(hash_), by_hash[hash_])
+            for hash_ in trial.exemplars
+            if hash_ in by_hash
+        )
+        parent = self._candidate_of(trial.parent)
+        return Prompt(trial.prompt, self.task, trial.number, self.record.seed, parent, shown)
+
+    def _candidate_of(self, hash_: str | None) -> Candidate:
+        return (
+            self._reference
+            if hash_ is None or hash_ == self._reference.hash
+            else self._archive.candidate(hash_)
+        )
+
+    def _parse(
+        self, asked: Prompt, text: str, *, require_analysis: bool = True
+    ) -> answer.Answer | answer.Unusable:
+        parents = {each.candidate.hash: each.candidate for each in asked.shown} | {
+            self._reference.hash: self._reference
+        }
+        return answer.parse(text, self.task, parents, asked.parent, require_analysis=require_analysis)
+
+    def _judge_reply(self, trial: Trial) -> Verdict:
+        asked = self._prompt_of(trial)
+        parsed = self._parse(asked, trial.reply or "")
+        if isinstance(parsed, answer.Unusable):
+            return self._settle(
+                trial, parsed.analysis, parsed.design, None, Verdict(Outcome.UNUSABLE, parsed.reason), None
+            )
+        known = self._known_verdict(parsed.candidate)
+        duplicate_of, verdict = known if known is not None else (None, self._examiner.judge(parsed.candidate))
+        settled = self._settle(trial, parsed.analysis, parsed.design, parsed.candidate, verdict, duplicate_of)
+        self._confirm_best()
+        return settled
+
+    def _settle(
+        self,
+        trial: Trial,
+        analysis: str,
+        design: str,
+        candidate: Candidate | None,
+        verdict: Verdict,
+        duplicate_of: int | None,
+    ) -> Verdict:
+        if trial.number % self.settings.group == 0:
+            self.policy.learn(self._lessons(trial, candidate, verdict))
+        settled = self._archive.settle(
+            trial,
+            analysis=analysis,
+            design=design,
+            candidate=candidate,
+            verdict=verdict,
+            duplicate_of=duplicate_of,
+            policy_state=self.policy.save(),
+        )
+        if candidate is not None:
+            self._fingerprints.setdefault(fingerprint(candidate), candidate.hash)
+        return settled.verdict or verdict
+
+    def _known_verdict(self, candidate: Candidate) -> tuple[int, Verdict] | None:
+        """A verdict on equal sources, or on sources that differ in comments and spacing alone."""
+        for hash_ in (candidate.hash, self._fingerprints.get(fingerprint(candidate))):
+            known = (
+                None
+                if hash_ is None
+                else self._archive.find_verdict(self.task.hash, hash_, self._machine.key)
+            )
+            if known is not None:
+                return known
+        return None
+
+    def _known_fingerprints(self) -> dict[str, str]:
+        scored = self._archive.scored(self.task.hash, self.record)
+        return {fingerprint(self._archive.candidate(each.hash)): each.hash for each in scored}
+
+    def _lessons(self, trial: Trial, candidate: Candidate | None, verdict: Verdict) -> list[Lesson]:
+        """This trial and the rest of its group, with each one's advantage."""
+        first = trial.number - self.settings.group + 1
+        members = [
+            (
+                each.number,
+                each.parent,
+                None if each.candidate is None else self._archive.candidate(each.candidate),
+                each.verdict,
+            )
+            for each in self._archive.recent_trials(self.record, self.settings.group)
+            if first <= each.number < trial.number
+        ]
+        members.append((trial.number, trial.parent, candidate, verdict))
+        rewards = [None if found is None else reward.reward(found) for _, _, _, found in members]
+        gains = reward.advantages(rewards, reward.NOISE)
+        return [
+            Lesson(number, self._candidate_of(parent), proposed, gain)
+            for (number, parent, proposed, _), gain in zip(members, gains, strict=True)
+            if proposed is not None and gain is not None
+        ]
+
+    def _confirm_best(self) -> None:
+        """Time the leading candidate again in fresh processes with fresh seeds; only that figure is ever published."""
+        for _ in range(self._judged() + 1):
+            best = self.best()
+            # Whatever is new at the top is confirmed, so a jump too good to be true never stands on one measurement.
+            if best is None or not best.win:
+                return
+            trial = self._archive.trial(best.trial)
+            if trial.confirmation is not None:
+                return
+            verdict = self._examiner.judge(self._archive.candidate(best.hash))
+            self._archive.confirm(trial, verdict)
+            if verdict.outcome is Outcome.TOO_NOISY:
+                return

@@ -41,8 +41,7 @@ from outpace.candidate import Candidate, reference
 from outpace.exemplars import Scored
 from outpace.judge.verdict import Outcome, SpeedUp, Verdict
 from outpace.policies import make_policy
-from outpace.policies.base import Lesson, Prompt, Shown
-from outpace.policies.moves import Exhausted
+from outpace.policies.base import Exhausted, Lesson, Prompt, Shown
 from outpace.task import Entry, Task
 
 RESULTS = Path(__file__).parent / "results"
@@ -100,8 +99,13 @@ class Table:
 
 
 def read_table(path: Path) -> Table:
-    """The table that moves_table.py wrote."""
+    """The table that moves_table.py wrote, without the points it held to one option."""
     stored = json.loads(path.read_text())
+    counts = [len(point["options"]) for point in stored["points"]]
+
+    def free(settings: Sequence[int]) -> Place:
+        return tuple(option for option, count in zip(settings, counts, strict=True) if count > 1)
+
     cells = {}
     for row in stored["cells"]:
         outcome = Outcome(row["outcome"])
@@ -109,9 +113,8 @@ def read_table(path: Path) -> Table:
         if outcome is Outcome.OK:
             # The interval is of 99%, 2.576 standard errors to either side.
             cell = Measured(outcome, row["log_ratio"], (row["log_high"] - row["log_low"]) / (2 * 2.576))
-        cells[tuple(row["settings"])] = cell
-    options = tuple(len(point["options"]) for point in stored["points"])
-    return Table(stored["task"], options, tuple(stored["reference"]), cells)
+        cells[free(row["settings"])] = cell
+    return Table(stored["task"], free(counts), free(stored["reference"]), cells)
 
 
 def synthetic_table(seed: int) -> Table:

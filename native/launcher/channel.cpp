@@ -30,7 +30,8 @@ Request Channel::receive() const {
             return request;
         }
         if (length == 0) {
-            _exit(0);
+            request.verb = static_cast<std::uint32_t>(Verb::quit);
+            return request;
         }
         if (length > 0) {
             send(0, Status::fault, 0, "a request has 32 bytes");

@@ -26,7 +26,7 @@ class Channel {
   public:
     explicit Channel(int socket) noexcept : socket_(socket) {}
 
-    // The next request. Exits when the judge has hung up; answers FAULT to a message of the wrong size.
+    // The next request; QUIT when the judge has hung up. Answers FAULT to a message of the wrong size itself.
     Request receive() const;
 
     // Sends one reply; `text` is cut to fit. Safe in a signal handler: one system call, no allocation.

@@ -144,9 +144,9 @@ CallFolders::CallFolders() {
     if (mkdir(base_.c_str(), 0700) == 0) {
         return;
     }
-    // In a jail the name is always free. Outside one, workers share the folder.
-    base_ += '-' + std::to_string(getpid());
-    if (errno != EEXIST || mkdir(base_.c_str(), 0700) != 0) {
+    // In a jail the name is always free. Outside one, workers share the folder and killed ones leave theirs.
+    base_ += "-XXXXXX";
+    if (errno != EEXIST || mkdtemp(base_.data()) == nullptr) {
         fail("cannot make the folder " + base_ + " for calls");
     }
 }

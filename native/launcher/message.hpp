@@ -8,7 +8,14 @@
 
 namespace outpace {
 
-enum class Verb : std::uint32_t { setup = 1, load = 2, go = 3, quit = 4 };
+enum class Verb : std::uint32_t {
+    setup = 1,
+    load = 2,
+    go = 3,
+    quit = 4,
+    // Map `offset` bytes of the input region and `bytes` of the output region before anything stands in them.
+    prepare = 5,
+};
 
 struct Request {
     std::uint64_t nonce;

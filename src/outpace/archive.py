@@ -39,6 +39,7 @@ from outpace.candidate import Candidate
 from outpace.errors import ArchiveError
 from outpace.exemplars import Scored
 from outpace.judge.verdict import Outcome, Verdict
+from outpace.novelty import fingerprint
 from outpace.task import Task
 
 __all__ = ["Archive", "Cost", "RunRecord", "Trial"]
@@ -223,8 +224,8 @@ class Archive:
             if candidate is not None:
                 candidate_hash = candidate.hash
                 database.execute(
-                    "INSERT OR IGNORE INTO candidates (hash, files, flags) VALUES (?, ?, ?)",
-                    (candidate_hash, *pack_candidate(candidate)),
+                    "INSERT OR IGNORE INTO candidates (hash, fingerprint, files, flags) VALUES (?, ?, ?, ?)",
+                    (candidate_hash, fingerprint(candidate), *pack_candidate(candidate)),
                 )
             database.execute(
                 """UPDATE trials SET state = 'judged', candidate = ?, duplicate_of = ?, judged_at = ?,
@@ -308,6 +309,12 @@ class Archive:
             raise ArchiveError(damaged(self.path, f"the sources of {candidate_hash} have another hash"))
         return candidate
 
+    def lookalikes(self, candidate: Candidate) -> list[str]:
+        """The hashes of known candidates that differ from this one in comments and spacing at most."""
+        mark = fingerprint(candidate)
+        rows = self._rows("SELECT hash FROM candidates WHERE fingerprint = ? ORDER BY rowid", mark)
+        return [hash_ for (hash_,) in rows]
+
     def find_verdict(
         self, task_hash: str, candidate_hash: str, machine_key: str
     ) -> tuple[int, Verdict] | None:
@@ -353,10 +360,12 @@ class Archive:
 
     def recent_failures(self, run: RunRecord, limit: int) -> list[Trial]:
         """The newest trials that were not ok, newest first."""
+        # 'ok' is spelt out, for SQLite uses a partial index only where it can see that its condition holds.
         rows = self._rows(
-            f"{TRIAL_SELECT} WHERE t.run = ? AND v.outcome <> ? ORDER BY t.number DESC LIMIT ?",
+            f"""{TRIAL_SELECT} WHERE t.id IN (
+                SELECT trial FROM verdicts WHERE run = ? AND NOT confirmation AND outcome <> 'ok'
+                ORDER BY id DESC LIMIT ?) ORDER BY t.number DESC""",
             run.id,
-            Outcome.OK.value,
             max(limit, 0),
         )
         return [self._unpacked(unpack_trial, row) for row in rows]
@@ -379,8 +388,8 @@ class Archive:
     def outcome_counts(self, run: RunRecord) -> dict[str, int]:
         """How many trials of a run had each outcome, confirmations apart."""
         rows = self._rows(
-            """SELECT outcome, count(*) FROM trials t JOIN verdicts v ON v.id = t.verdict
-            WHERE t.run = ? GROUP BY outcome ORDER BY outcome""",
+            """SELECT outcome, count(*) FROM verdicts WHERE run = ? AND confirmation = 0
+            GROUP BY outcome ORDER BY outcome""",
             run.id,
         )
         return dict(rows)

@@ -28,7 +28,10 @@ MIGRATIONS: list[tuple[str, ...]] = [
             policy TEXT NOT NULL, settings TEXT NOT NULL, seed TEXT NOT NULL, machine TEXT NOT NULL,
             machine_key TEXT NOT NULL, started_at REAL NOT NULL, policy_state BLOB NOT NULL,
             UNIQUE (name, task))""",
-        "CREATE TABLE candidates (hash TEXT PRIMARY KEY, files BLOB NOT NULL, flags TEXT NOT NULL)",
+        """CREATE TABLE candidates (
+            hash TEXT PRIMARY KEY, fingerprint TEXT NOT NULL, files BLOB NOT NULL, flags TEXT NOT NULL)""",
+        # Kept, for making the fingerprints of 10,000 sources anew would take seconds at the start of each run.
+        "CREATE INDEX lookalikes ON candidates (fingerprint)",
         # Long texts live in a table of their own, so that counting and summing read few pages.
         """CREATE TABLE trials (
             id INTEGER PRIMARY KEY AUTOINCREMENT, run INTEGER NOT NULL REFERENCES runs,
@@ -56,6 +59,9 @@ MIGRATIONS: list[tuple[str, ...]] = [
         """CREATE INDEX scores ON verdicts (task, id)
             WHERE candidate IS NOT NULL AND (ratio IS NOT NULL OR confirmation)""",
         "CREATE INDEX judged ON verdicts (candidate, task)",
+        # Asked for several times a trial; without these two each would read the whole run.
+        "CREATE INDEX outcomes ON verdicts (run, confirmation, outcome)",
+        "CREATE INDEX failures ON verdicts (run, id) WHERE NOT confirmation AND outcome <> 'ok'",
         """CREATE TABLE notes (
             run INTEGER NOT NULL REFERENCES runs, key TEXT NOT NULL, value TEXT NOT NULL,
             PRIMARY KEY (run, key))""",

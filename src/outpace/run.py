@@ -20,7 +20,6 @@ from outpace.candidate import Candidate, reference
 from outpace.exemplars import Scored
 from outpace.judge.verdict import Outcome, Verdict
 from outpace.machine import Machine
-from outpace.novelty import fingerprint
 from outpace.policies.base import Lesson, Policy, Prompt, Reply, Shown
 from outpace.task import Task
 
@@ -72,7 +71,6 @@ class Run:
         if self.record.policy_state:
             policy.restore(self.record.policy_state)
         self._reference = reference(task)
-        self._fingerprints = self._known_fingerprints()
 
     # The two verbs
 
@@ -217,25 +215,15 @@ class Run:
             duplicate_of=duplicate_of,
             policy_state=self.policy.save(),
         )
-        if candidate is not None:
-            self._fingerprints.setdefault(fingerprint(candidate), candidate.hash)
         return settled.verdict or verdict
 
     def _known_verdict(self, candidate: Candidate) -> tuple[int, Verdict] | None:
         """A verdict on equal sources, or on sources that differ in comments and spacing alone."""
-        for hash_ in (candidate.hash, self._fingerprints.get(fingerprint(candidate))):
-            known = (
-                None
-                if hash_ is None
-                else self._archive.find_verdict(self.task.hash, hash_, self._machine.key)
-            )
+        for hash_ in (candidate.hash, *self._archive.lookalikes(candidate)):
+            known = self._archive.find_verdict(self.task.hash, hash_, self._machine.key)
             if known is not None:
                 return known
         return None
-
-    def _known_fingerprints(self) -> dict[str, str]:
-        scored = self._archive.scored(self.task.hash, self.record)
-        return {fingerprint(self._archive.candidate(each.hash)): each.hash for each in scored}
 
     def _lessons(self, trial: Trial, candidate: Candidate | None, verdict: Verdict) -> list[Lesson]:
         """This trial and the rest of its group, with each one's advantage."""

@@ -309,7 +309,7 @@ def _alternatives(lines: Sequence[str], at: int, last: int) -> tuple[_Found, int
     active = [index for index, block in enumerate(blocks) if block.active]
     if len(active) != 1:
         which = ", ".join(names[index] for index in active) or "none"
-        reason = f"exactly one option must be active, {which} is; comment the others out with '{prefix} '"
+        reason = f"exactly one option must be active, active are {which}; comment others out with '{prefix} '"
         raise _FaultError(at, reason, end + 1)
     found = _Found("alternatives", "alternatives", names, active[0], at, blocks=blocks, prefix=prefix)
     return found, end + 1

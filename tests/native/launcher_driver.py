@@ -47,6 +47,15 @@ def room() -> Path:
 
 
 @functools.cache
+def scratch() -> Path:
+    """Where workers without a jail make their folders."""
+    folder = room() / "scratch"
+    folder.mkdir()
+    folder.chmod(0o1777)
+    return folder
+
+
+@functools.cache
 def compiled(source: str, *flags: str) -> Path:
     path = room() / f"made{abs(hash((source, flags)))}"
     compiler, language = ("c++", "c++") if 'extern "C"' in source else ("cc", "c")
@@ -179,7 +188,8 @@ def started(
         os.write(kept[-1], jail.spec.encode())
         command += ["--namespaces", str(kept[-1])]
     options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
-    options |= {"env": {"PATH": "/usr/bin:/bin"}} | jail.start | streams
+    options |= {"env": {"PATH": "/usr/bin:/bin", "TMPDIR": "/tmp" if jail.made else str(scratch())}}
+    options |= jail.start | streams
     process = subprocess.Popen([*command, *jail.options, *arguments], pass_fds=kept, **options)
     if jail.spec is not None:
         os.close(kept[-1])

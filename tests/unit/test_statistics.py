@@ -107,12 +107,6 @@ def test_waiting_for_a_core_is_not_held_against_anybody() -> None:
     assert log_ratio(bucket(Sample(1000, 1000, 0), waited), parallel=False) == pytest.approx(0)
 
 
-def test_work_done_while_loading_is_charged() -> None:
-    ahead = Sample(wall=100, cpu=100, delay=0, load_cpu=950)
-    honest = Sample(wall=1000, cpu=1000, delay=0, load_cpu=50)
-    assert log_ratio(bucket(honest, ahead), parallel=False) == pytest.approx(0)
-
-
 def test_in_parallel_tasks_the_wall_clock_stands_alone() -> None:
     two_cores = Sample(wall=500, cpu=1000, delay=0)
     assert log_ratio(bucket(Sample(1000, 1000, 0), two_cores), parallel=True) == pytest.approx(math.log(2))

@@ -24,7 +24,7 @@ _ALIGN = 64
 _RECORD = struct.Struct("<IIQ")
 _SLOT = struct.Struct("<IIQQQ")
 _PART = struct.Struct("<IIQQQQQQ")
-_IMMEDIATE, _INPUT, _OUTPUT, _IN_PLACE, _RESULT = range(5)
+_IMMEDIATE, _INPUT, _OUTPUT, _RESULT = 0, 1, 2, 4
 _STDIN, _FILE, _ARGUMENT, _STDOUT, _OUTPUT_FILE, _EXIT, _USAGE = range(1, 8)
 _TOO_LONG, _MISSING = 2**64 - 1, 2**64 - 2
 
@@ -41,9 +41,9 @@ class Batch:
     data: bytes
     records: int  # bytes of the records, which stand first
     output_bytes: int
-    # What must be overwritten before the calls: where answers stand at known places, one that was never written would
-    # otherwise be the last batch's. Streams carry their own lengths, so their first bytes suffice.
-    poison: bytes
+    # What the output region starts with: poison, so that an answer that was never written is not the last batch's, and
+    # the arrays that are worked on in place. Streams carry their own lengths, so their first bytes suffice.
+    blank: bytes
     read: Callable[[memoryview], list[Any]]
     # For commands: CPU time and run delay of the processes a sample started, which the launcher alone can know.
     usage: Callable[[memoryview], tuple[int, int]] | None = None
@@ -75,7 +75,7 @@ def function_batch(signature: Signature, inputs: Sequence[Mapping[str, Any]]) ->
 
     data = b"".join(records) + arena.data()
     return Batch(
-        len(inputs), data, record_bytes * len(inputs), outputs.used, bytes([POISON]) * outputs.used, read
+        len(inputs), data, record_bytes * len(inputs), outputs.used, outputs.blank(), read
     )
 
 
@@ -121,12 +121,12 @@ def _slot(
         reads.append((parameter.name, at, dtype.str, value.shape))
         return _SLOT.pack(_OUTPUT, 0, at, 0, 0)
     array = _array(parameter, value)
-    offset = arena.add(array)
     if not parameter.output:
-        return _SLOT.pack(_INPUT, 0, offset, 0, 0)
-    at = outputs.reserve(array.nbytes)
+        return _SLOT.pack(_INPUT, 0, arena.add(array), 0, 0)
+    # The judge copies it, not the worker: what a worker does before the calls must cost nothing worth stealing.
+    at = outputs.place(array)
     reads.append((parameter.name, at, array.dtype.str, array.shape))
-    return _SLOT.pack(_IN_PLACE, 0, at, offset, array.nbytes)
+    return _SLOT.pack(_OUTPUT, 0, at, 0, 0)
 
 
 def _array(parameter: Parameter, value: Any) -> np.ndarray[Any, Any]:
@@ -197,10 +197,22 @@ class _Arena:
 
 
 class _Space:
-    """Room in the output region."""
+    """Room in the output region, and what stands in it before the calls."""
 
     def __init__(self) -> None:
         self.used = 0
+        self._placed: list[tuple[int, bytes]] = []
+
+    def place(self, array: np.ndarray[Any, Any]) -> int:
+        at = self.reserve(array.nbytes)
+        self._placed.append((at, array.tobytes()))
+        return at
+
+    def blank(self) -> bytes:
+        content = bytearray([POISON]) * self.used
+        for at, data in self._placed:
+            content[at : at + len(data)] = data
+        return bytes(content)
 
     def reserve(self, size: int) -> int:
         at = self.used
@@ -210,12 +222,10 @@ class _Space:
 
 def python_batch(inputs: Sequence[Mapping[str, Any]], output_bytes: int) -> Batch:
     """Calls of a Python function: each a length and the keyword arguments on the wire; answers come the same way."""
-    parts = []
-    for values in inputs:
-        body = wire.encode(dict(values))
-        padded = body + bytes(-len(body) % 8)
-        parts.append(struct.pack("<QQ", len(body), len(padded) + 16) + padded)
-    data = b"".join(parts)
+    try:
+        data = b"".join(wire.pack_call(dict(values)) for values in inputs)
+    except wire.WireError as error:
+        raise TaskError(f"make_input gives what cannot be sent: {error}") from None
 
     def read(region: memoryview) -> list[Any]:
         return _read_wire(region, len(inputs))

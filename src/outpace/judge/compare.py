@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -40,7 +41,7 @@ def _difference(expected: Any, got: Any, tolerance: float, where: str) -> str:
         close = (
             expected == got
             or (math.isnan(expected) and math.isnan(got))
-            or abs(expected - got) <= tolerance * abs(expected)
+            or (math.isfinite(expected) and abs(expected - got) <= tolerance * abs(expected))
         )
         return "" if close else f"{where} is {got!r} where {expected!r} is expected (tolerance {tolerance:g})"
     return "" if expected == got else f"{where} is {brief(got)} where {brief(expected)} is expected"
@@ -61,7 +62,7 @@ def _array_difference(expected: Any, got: Any, tolerance: float, where: str) -> 
                 )
             )
             scale = float(np.sqrt(np.mean(finite**2))) if finite.size else 0.0
-            close = np.abs(got - expected) <= tolerance * np.maximum(np.abs(expected), scale)
+            close = np.isfinite(expected) & (np.abs(got - expected) <= tolerance * np.maximum(np.abs(expected), scale))
             bad = ~(close | (got == expected) | (np.isnan(got) & np.isnan(expected)))
     if not bad.any():
         return ""
@@ -89,15 +90,23 @@ def nonfinite(value: Any, where: str = "answer") -> str:
 
 
 def brief(value: Any, width: int = 80) -> str:
-    """A value in short, for a reason that somebody reads."""
+    """A value in short, for a reason that somebody reads; never fails and never takes long, whatever the value."""
+    text = _brief(value, width)
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def _brief(value: Any, width: int) -> str:
     if isinstance(value, np.ndarray):
         shape = "x".join(map(str, value.shape)) or "scalar"
         return f"array {value.dtype} {shape} {brief(value.reshape(-1)[:6].tolist(), width // 2)}"
-    if isinstance(value, dict) and any(isinstance(item, np.ndarray) for item in value.values()):
-        text = "{" + ", ".join(f"{key}: {brief(item, width // 2)}" for key, item in value.items()) + "}"
-        return text if len(text) <= 3 * width else text[: 3 * width] + "..."
-    text = repr(value if not isinstance(value, (bytes, str, list)) else value[: width + 1])
-    return text if len(text) <= width else text[: width - 3] + "..."
+    if isinstance(value, dict):
+        items = itertools.islice(value.items(), width // 4)
+        return "{" + ", ".join(f"{_brief(key, width // 2)}: {brief(item, width // 2)}" for key, item in items) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(brief(item, width // 2) for item in value[: width // 2]) + "]"
+    if type(value) is int and value.bit_length() > 256:
+        return f"an int of {value.bit_length()} bits"  # Python refuses to write out really long ones
+    return repr(value[: width + 1] if isinstance(value, (bytes, str)) else value)
 
 
 def _kind(value: Any) -> str:

@@ -115,10 +115,10 @@ def log_ratio(bucket: Bucket, *, parallel: bool) -> float | None:
     With several threads or processes the CPU clock adds them up and says nothing about speed, so the wall clock stands alone.
     """
     if parallel:
-        return math.log(_total(bucket.reference, _wall) / _charged(bucket, _wall, _load_wall))
+        return math.log(_total(bucket.reference, _wall) / _total(bucket.candidate, _wall))
     if not all(_plausible(sample) for sample in bucket.reference + bucket.candidate):
         return None
-    cpu = math.log(_total(bucket.reference, _cpu) / _charged(bucket, _cpu, _load_cpu))
+    cpu = math.log(_total(bucket.reference, _cpu) / _total(bucket.candidate, _cpu))
     wall = math.log(_total(bucket.reference, _busy) / _total(bucket.candidate, _busy))
     return min(cpu, wall)
 
@@ -128,16 +128,6 @@ def _plausible(sample: Sample) -> bool:
     # A candidate cannot use this: it can lower its CPU time below its wall time only by sleeping, which the wall
     # clock counts, and a bucket thrown away is only timed again.
     return 0 < sample.cpu < 1.5 * sample.wall
-
-
-def _charged(bucket: Bucket, run: _Reading, load: _Reading) -> float:
-    """The candidate's time, with what it did while inputs were being loaded beyond what the reference did.
-
-    Loading is the judge's own code and costs both the same, unless a candidate has taken over its process and
-    computes ahead of the clock. The difference is signed, so that noise in it cancels.
-    """
-    excess = _total(bucket.candidate, load) - _total(bucket.reference, load)
-    return max(_total(bucket.candidate, run) + excess, 1.0)
 
 
 def _total(samples: Sequence[Sample], reading: _Reading) -> float:
@@ -155,11 +145,3 @@ def _cpu(sample: Sample) -> float:
 def _busy(sample: Sample) -> float:
     # The judge may wait for its own core while the worker is at work on another; no sample lasts less than its CPU time.
     return float(max(sample.wall - sample.delay, sample.cpu))
-
-
-def _load_cpu(sample: Sample) -> float:
-    return float(sample.load_cpu)
-
-
-def _load_wall(sample: Sample) -> float:
-    return float(sample.load_wall)

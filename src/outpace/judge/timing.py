@@ -27,9 +27,11 @@ from outpace.judge.worker import Failed, Program, Region, Worker
 
 PAIRS = 2
 INPUT_REGION = 256 * MIB
-# Loading a candidate and setting it up may take this many times the reference's CPU seconds, and some for an import:
-# work must not move there from the timed calls.
-SETUP_FACTOR, SETUP_SLACK = 2.0, 0.5
+# Loading a candidate, setting it up and warming it may take this many times the reference's CPU seconds, and some for an
+# import or a table: work must not move there from the timed calls without bound.
+SETUP_FACTOR, SETUP_SLACK = 2.0, 0.3
+# A whole batch may take this many times what the reference takes over it, beside one call's own limit.
+PATIENCE = 100
 # Calls shorter than this get a short warm-up of their own before each sample, so that nobody profits from the
 # caches its rival left behind. Longer ones refill the caches within a small part of the sample.
 SELF_WARM_BELOW, SELF_WARM_SECONDS = 0.002, 0.001
@@ -48,6 +50,8 @@ class Plan:
     warm: int
     # Whether each sample gets a warm-up of its own.
     self_warm: bool
+    # What the reference takes per call.
+    seconds: float
 
 
 class Inputs:
@@ -118,6 +122,7 @@ class Pair:
             Region(output_bytes, writable_inside=True),
         )
         self.workers: dict[int, Worker] = {}
+        self.once = [0.0, 0.0]  # CPU seconds each side spent on what it does once per process
         self.side = first
         try:
             for self.side in (first, 1 - first):
@@ -132,25 +137,43 @@ class Pair:
             raise
 
     def setup(self, batch: Batch | None) -> None:
-        """Hand both the set-up data, if there is any; the candidate may not take much longer over it than the reference."""
-        spent = [self.workers[side].loading for side in (0, 1)]
+        """Hand both the set-up data, if there is any."""
+        self.once = [self.workers[side].loading for side in (0, 1)]
         if batch is not None:
             for self.side in (0, 1):
-                spent[self.side] += self.workers[self.side].setup(batch)
+                self.once[self.side] += self.workers[self.side].setup(batch)
+        self.bound_work_done_once()
+
+    def warm(self, side: int, batch: Batch, expected: float) -> None:
+        """The first calls of a process, which may do what later ones need not."""
+        self.once[side] += self.sample(side, batch, expected).cpu / 1e9
+
+    def bound_work_done_once(self) -> None:
+        """The candidate may not take much longer than the reference over what it does once per process."""
+        spent = self.once
         self.side = 1
         allowed = SETUP_FACTOR * spent[0] + SETUP_SLACK
         if spent[1] > allowed:
             raise Failed(
                 Outcome.REFUSED,
-                f"loading and set-up took {spent[1]:.2f} s of CPU time where the reference takes {spent[0]:.2f} s; {allowed:.2f} s are allowed",
+                f"loading, set-up and the first calls took {spent[1]:.2f} s of CPU time where the reference takes {spent[0]:.2f} s; {allowed:.2f} s are allowed",
             )
 
-    def sample(self, side: int, batch: Batch, seconds: float | None = None) -> Sample:
-        """Time one batch on one side."""
+    def prepare(self, batches: Sequence[Batch]) -> None:
+        """Let both map the memory that these batches will use."""
+        for self.side, worker in self.workers.items():
+            worker.prepare(batches)
+
+    def sample(self, side: int, batch: Batch, expected: float) -> Sample:
+        """Time one batch on one side, when the reference is expected to take so many seconds over it.
+
+        One call may take as long as the task's limit says, but a batch of thousands may not take thousands of times that.
+        """
         self.side = side
         worker = self.workers[side]
         worker.load(batch)
-        return worker.go(seconds)
+        limit = worker.program.seconds
+        return worker.go(min(limit * batch.count, limit + PATIENCE * expected))
 
     def answers(self) -> list[Any]:
         """What the side that ran last answered."""
@@ -216,9 +239,11 @@ class Stopwatch:
     def _both(self, pair: Pair, inputs: Sequence[Input]) -> tuple[float, float]:
         """Run and check the same inputs on both sides; returns the seconds per call of each."""
         batch = self._domain.batch(inputs)
-        seconds, answers = [], []
+        seconds: list[float] = []
+        answers: list[list[Any]] = []
         for side in (0, 1):
-            sample = pair.sample(side, batch)
+            expected = seconds[0] * len(inputs) if seconds else math.inf
+            sample = pair.sample(side, batch, expected)
             # The CPU clock, because waiting for a core would make every call look long; threads share one wall clock.
             spent = sample.wall if self._domain.task.limits.parallel else sample.cpu
             seconds.append(max(spent, 100) / 1e9 / len(inputs))
@@ -234,7 +259,7 @@ class Stopwatch:
         try:
             found = []
             for given in inputs:
-                pair.sample(0, self._domain.batch([given]))
+                pair.sample(0, self._domain.batch([given]), math.inf)
                 found.append((given, pair.answers()[0]))
             return found
         except Failed as failure:
@@ -253,10 +278,10 @@ class Stopwatch:
         probe = self._domain.batch([make_input(self._domain, rng) for _ in range(2)])
         making = (time.perf_counter() - begin) / 2
         calls = min(calls, 4 * INPUT_SECONDS / making, _MAX_CALLS)
-        room = min(INPUT_REGION / (len(probe.data) + 4096), 2 * self._output_bytes() / len(probe.poison))
+        room = min(INPUT_REGION / (len(probe.data) + 4096), 2 * self._output_bytes() / len(probe.blank))
         calls = max(1, math.ceil(min(calls, room / 2)))
         warm = max(1, min(calls, round(SELF_WARM_SECONDS / reference)))
-        return Plan(calls, warm, self_warm=reference < SELF_WARM_BELOW)
+        return Plan(calls, warm, self_warm=reference < SELF_WARM_BELOW, seconds=reference)
 
     def bucket(self, plan: Plan) -> Bucket:
         """One fresh pair, timed."""
@@ -269,15 +294,17 @@ class Stopwatch:
         samples: tuple[list[Sample], list[Sample]] = ([], [])
         pair = self._pair(rng)
         try:
+            pair.prepare([warm, *laid_out])
             for side in rng.permutation(2):
-                pair.sample(int(side), warm)
+                pair.warm(int(side), warm, plan.seconds * plan.warm)
+            pair.bound_work_done_once()
             for number in range(PAIRS):
                 answers: dict[int, list[Any]] = {}
                 order = (first, 1 - first) if number % 2 == 0 else (1 - first, first)
                 for side in order:
                     if plan.self_warm:
-                        pair.sample(side, warm)
-                    samples[side].append(pair.sample(side, laid_out[number]))
+                        pair.sample(side, warm, plan.seconds * plan.warm)
+                    samples[side].append(pair.sample(side, laid_out[number], plan.seconds * plan.calls))
                     answers[side] = pair.answers()
                 pair.side = 1
                 self._check(batches[number], answers[1], answers[0])

@@ -29,9 +29,6 @@ class Sample:
     cpu: int
     # Time spent runnable but not running, of the worker and of the judge that waits for it: the machine's doing.
     delay: int
-    # What the worker spent while the batch's inputs were loaded, before the clock of `wall` and `cpu` started.
-    load_cpu: int = 0
-    load_wall: int = 0
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import itertools
 import mmap
 import os
 import signal
@@ -25,10 +24,11 @@ from outpace.judge.verdict import Outcome, Sample
 
 _REQUEST = struct.Struct("<QIIQQ")
 _REPLY = struct.Struct("<QIIQ232s")
-_SETUP, _LOAD, _GO, _QUIT = 1, 2, 3, 4
+_SETUP, _LOAD, _GO, _QUIT, _PREPARE = 1, 2, 3, 4, 5
 _DONE, _HELLO, _READY, _LOAD_FAILED, _FORBIDDEN, _FAULT, _CALL_FAILED = range(7)
 _F_ADD_SEALS, _SEAL_SEAL, _SEAL_SHRINK, _SEAL_GROW, _SEAL_FUTURE_WRITE = 1033, 1, 2, 4, 16
-_nonces = itertools.count(int.from_bytes(os.urandom(6), "little"))
+# Answers of unknown length are prepared for up to this much.
+PREPARED_OUTPUT = 8 * MIB
 
 
 class Failed(Exception):
@@ -53,8 +53,10 @@ class Region:
         self.view = memoryview(self.map)
 
     def close(self) -> None:
-        self.view.release()
-        self.map.close()
+        # Somebody may still hold a view, a traceback for one; the memory then goes with that.
+        with contextlib.suppress(BufferError):
+            self.view.release()
+            self.map.close()
         os.close(self.fd)
 
 
@@ -86,7 +88,6 @@ class Worker:
     loading: float = 0.0
     stopped: bool = False
     _loaded: Batch | None = None
-    _load: tuple[int, int] = (0, 0)
     _mark: tuple[int, int, int] = (0, 0, 0)
 
     @staticmethod
@@ -177,33 +178,46 @@ class Worker:
         self._stop()
         return (self._cpu() - begin) / 1e9
 
+    def prepare(self, batches: Sequence[Batch]) -> None:
+        """Let the worker map the memory these batches will use, before any of their inputs is there to be seen.
+
+        The first touch of a page costs as much as filling it; left to chance, a candidate could touch them in the
+        warm-up and look twice as fast.
+        """
+        self._resume()
+        needed = [max(sizes) for sizes in zip(*((len(batch.data), batch.output_bytes) for batch in batches), strict=True)]
+        self._request(_PREPARE, 0, needed[0], min(needed[1], PREPARED_OUTPUT), 30, "preparing")
+        self._stop()
+
     def load(self, batch: Batch) -> None:
-        """Put a batch before the worker. The inputs appear only now, while nothing runs in the jail."""
+        """Put a batch before the worker. Its inputs appear only now, while nothing runs in the jail."""
         self.inputs.view[: len(batch.data)] = batch.data
-        self.outputs.view[: len(batch.poison)] = batch.poison
-        cpu, begin = self._cpu(), time.perf_counter_ns()
+        self.outputs.view[: len(batch.blank)] = batch.blank
+        # The clocks start here: whoever has taken the worker over can see the inputs from now on.
+        self._mark = self._clocks()
         self._resume()
         self._ask(_LOAD, batch, self.program.seconds * batch.count + 10, "loading inputs")
-        # The clocks of `go` start here, not when we get round to asking: no moment is left that nobody is charged for.
-        self._mark = (time.perf_counter_ns(), self._cpu(), self._delay())
-        self._load = (self._mark[1] - cpu, self._mark[0] - begin)
+        if batch.usage is not None:
+            # A command's server is out of the candidate's reach, so what it does to lay out files costs nobody.
+            self._mark = self._clocks()
         self._loaded = batch
 
-    def go(self, seconds: float | None = None) -> Sample:
+    def go(self, seconds: float) -> Sample:
         """Let the worker perform the loaded calls, timed by our clock and by the kernel's account of its CPU time."""
         batch = self._loaded
         assert batch is not None
-        limit = self.program.seconds * batch.count if seconds is None else seconds
-        self._ask(_GO, batch, limit, "a call")
-        begin, cpu, delay = self._mark
-        wall = time.perf_counter_ns() - begin
+        self._ask(_GO, batch, seconds, "a call")
+        end = time.perf_counter_ns()
         # Stopped before the CPU clock is read, so that work which goes on behind an early reply is counted.
         self._stop()
-        cpu, delay = self._cpu() - cpu, self._delay() - delay
+        wall, cpu, delay = end - self._mark[0], self._cpu() - self._mark[1], self._delay() - self._mark[2]
         if batch.usage is not None:
             spent, waited = batch.usage(self.outputs.view)
             cpu, delay = cpu + spent, delay + waited
-        return Sample(wall, cpu, min(delay, wall - 1), *self._load)
+        return Sample(wall, cpu, min(delay, wall - 1))
+
+    def _clocks(self) -> tuple[int, int, int]:
+        return time.perf_counter_ns(), self._cpu(), self._delay()
 
     def answers(self) -> list[object]:
         """The answers of the last calls, copied out of the shared region while the worker is stopped."""
@@ -225,9 +239,13 @@ class Worker:
         os.close(self.errors)
 
     def _ask(self, verb: int, batch: Batch, seconds: float, doing: str) -> None:
-        nonce = next(_nonces)
+        self._request(verb, batch.count, 0, batch.records, seconds, doing)
+
+    def _request(self, verb: int, count: int, first: int, second: int, seconds: float, doing: str) -> None:
+        # Not to be foretold: a reply sent before it was asked for must not fit.
+        nonce = int.from_bytes(os.urandom(8), "little")
         try:
-            self.channel.send(_REQUEST.pack(nonce, verb, batch.count, 0, batch.records))
+            self.channel.send(_REQUEST.pack(nonce, verb, count, first, second))
         except OSError:
             raise self._death(doing) from None
         self._receive(nonce, seconds, doing, expected=_DONE)
@@ -258,7 +276,8 @@ class Worker:
         if status == _CALL_FAILED:
             raise Failed(Outcome.CRASHED, text)
         if status == _FAULT:
-            raise HarnessError(f"the worker refused a request while {doing}: {text}")
+            # Ours if the request was bad, a lie if it was not; the reference never lies, so blame sorts it out.
+            raise Failed(Outcome.CHEATING, f"the worker refused a request while {doing}: {text}")
         raise Failed(Outcome.CHEATING, "the worker's channel carried a reply that was not asked for")
 
     def _death(self, doing: str) -> Exception:
@@ -273,7 +292,7 @@ class Worker:
             )
         number = -code if code is not None and code < 0 else (code or 0) - 128
         words = self._last_words()
-        if code == 125:
+        if code == 125 and doing == "loading" and words.startswith("outpace-launch:"):
             return HarnessError(f"the jail failed: {words}")
         if number == signal.SIGXCPU or number == signal.SIGKILL and doing != "loading":
             return Failed(

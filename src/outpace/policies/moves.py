@@ -12,7 +12,7 @@ from typing import Any
 from outpace import answer, variation
 from outpace.candidate import Candidate, reference
 from outpace.errors import PolicyError
-from outpace.policies.base import Lesson, Prompt, Reply
+from outpace.policies.base import Exhausted, Lesson, Prompt, Reply
 from outpace.task import Task
 from outpace.variation import Point, Settings
 
@@ -32,10 +32,6 @@ REACH = 4.0
 TRIES = 64
 
 Preferences = tuple[tuple[float, ...], ...]
-
-
-class Exhausted(PolicyError):  # noqa: N818 - an end, not a fault
-    """Every candidate that the points span has been proposed."""
 
 
 class Moves:

@@ -1,0 +1,148 @@
+"""What every policy promises, whatever it is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from outpace import answer
+from outpace.archive import Archive, Cost
+from outpace.candidate import Candidate, reference
+from outpace.errors import OutpaceError, PolicyError
+from outpace.policies import POLICIES, make_policy
+from outpace.policies.base import Exhausted, Lesson, Policy, Prompt
+from outpace.task import Build, Entry, Task
+
+SOURCE = b"// outpace: choose 1 2 4 8\n#define UNROLL 4\n"
+TASK = Task(
+    "made",
+    "",
+    Path("made"),
+    ("k.c",),
+    {"k.c": SOURCE},
+    Entry("c"),
+    Build(flags=("-O2",), flag_choices=(("-O2", "-O3"),)),
+)
+OWN = reference(TASK)
+REPLIES = 3
+
+Make = Callable[[], Policy]
+
+
+def ask(trial: int) -> Prompt:
+    return Prompt("Make it faster.", TASK, trial, 11, OWN, ())
+
+
+def read(reply: str) -> Candidate:
+    found = answer.parse(reply, TASK, {OWN.hash: OWN}, OWN)
+    assert isinstance(found, answer.Answer), found
+    return found.candidate
+
+
+def write_archive(path: Path, name: str = "first") -> Path:
+    """A run of REPLIES answered trials, and one that was asked alone."""
+    with Archive.open(path, clock=lambda: 0.0) as archive:
+        run = archive.start_run(name, TASK, "openai", {}, 1, {}, machine_key="here")
+        for unroll in ("1", "2", "8")[:REPLIES]:
+            changed = Candidate({"k.c": SOURCE.decode().replace("UNROLL 4", f"UNROLL {unroll}")}, OWN.flags)
+            trial = archive.ask(run, "Make it faster.", (), OWN.hash)
+            archive.answer(
+                trial,
+                answer.render(changed, OWN, "The loop counter costs as much as the work.", "Unroll."),
+                Cost(5, 5, 1.0),
+            )
+        archive.ask(run, "Make it faster.", (), OWN.hash)
+    return path
+
+
+@pytest.fixture(params=sorted(POLICIES))
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
+    """How to make the policy of each name here, twice over if need be."""
+    settings = {"moves": dict, "replay": lambda: {"archive": write_archive(tmp_path / "runs.db")}}
+    if request.param not in settings:
+        pytest.fail(f"policy {request.param} is listed but has no settings here: add them to this suite")
+    given = settings[request.param]()
+    return lambda: make_policy(request.param, **given)
+
+
+def test_a_policy_bears_the_name_it_is_listed_under(make: Make, request: pytest.FixtureRequest) -> None:
+    assert make().name == request.node.callspec.params["make"]
+
+
+def test_a_reply_can_be_read(make: Make) -> None:
+    policy = make()
+    assert all(read(policy.propose(ask(trial)).text) != OWN for trial in range(1, REPLIES + 1))
+
+
+def test_the_same_prompt_and_state_give_the_same_reply(make: Make) -> None:
+    first, second = make(), make()
+    for trial in range(1, REPLIES + 1):
+        second.restore(first.save())
+        assert second.propose(ask(trial)) == first.propose(ask(trial))
+
+
+def test_lessons_survive_save_and_restore(make: Make) -> None:
+    first, second = make(), make()
+    candidates = [read(first.propose(ask(trial)).text) for trial in (1, 2)]
+    first.learn([Lesson(n + 1, OWN, each, 1.0 - 2 * n) for n, each in enumerate(candidates)])
+    second.restore(first.save())
+    assert second.save() == first.save()
+    assert second.propose(ask(3)) == first.propose(ask(3))
+
+
+def test_an_empty_state_and_no_lessons_are_taken(make: Make) -> None:
+    policy = make()
+    policy.restore(b"")
+    policy.learn([])
+    assert read(policy.propose(ask(1)).text) == read(make().propose(ask(1)).text)
+
+
+def test_a_policy_with_no_more_to_say_raises_a_policy_error(make: Make) -> None:
+    policy = make()
+    with pytest.raises(PolicyError) as caught:
+        for trial in range(1, 100):
+            policy.propose(ask(trial))
+    assert str(caught.value)
+
+
+def test_an_unknown_policy_is_refused_and_the_known_are_listed() -> None:
+    with pytest.raises(PolicyError, match=r"no policy 'move': choose one of moves, replay"):
+        make_policy("move")
+
+
+def test_an_unknown_or_missing_setting_is_refused_and_the_known_are_listed() -> None:
+    with pytest.raises(PolicyError, match="its settings are archive, run"):
+        make_policy("replay", file="x")
+    with pytest.raises(PolicyError, match="its settings are none"):
+        make_policy("moves", temperature=1.0)
+
+
+def test_a_replay_repeats_the_replies_by_trial_number_at_no_cost(tmp_path: Path) -> None:
+    policy = make_policy("replay", archive=write_archive(tmp_path / "runs.db"))
+    assert "UNROLL 8" in read(policy.propose(ask(3)).text).files["k.c"]
+    assert "UNROLL 1" in read(policy.propose(ask(1)).text).files["k.c"]
+    assert policy.propose(ask(1)).cost == Cost()
+
+
+def test_a_replay_stops_where_the_run_has_no_reply(tmp_path: Path) -> None:
+    policy = make_policy("replay", archive=write_archive(tmp_path / "runs.db"))
+    with pytest.raises(PolicyError, match="no reply for trial 4, its last is 3") as caught:
+        policy.propose(ask(4))
+    assert not isinstance(caught.value, Exhausted)
+
+
+def test_a_replay_of_several_runs_wants_a_name(tmp_path: Path) -> None:
+    path = write_archive(write_archive(tmp_path / "runs.db"), "second")
+    with pytest.raises(PolicyError, match=r"2 runs \(first, second\)"):
+        make_policy("replay", archive=path)
+    assert make_policy("replay", archive=path, run="second").propose(ask(1)).text
+    with pytest.raises(OutpaceError, match="no run named third"):
+        make_policy("replay", archive=path, run="third")
+
+
+def test_a_replay_of_no_archive_makes_none(tmp_path: Path) -> None:
+    with pytest.raises(PolicyError, match="is no file"):
+        make_policy("replay", archive=tmp_path / "missing.db")
+    assert list(tmp_path.iterdir()) == []

@@ -20,9 +20,12 @@ import statistics as plain
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from typing import IO
 
+import numpy.random  # noqa: F401 - before a change of user hides it
 from background import bursts
 
 from outpace import machine
@@ -32,6 +35,7 @@ from outpace.judge import statistics
 from outpace.judge.cores import timing_cores
 from outpace.judge.jail import JailKind, best_jail, launcher_path
 from outpace.judge.judge import Judge
+from outpace.judge.verdict import Bucket
 from outpace.task import Task
 from outpace.taskfile import load_task, make_task, read_files
 
@@ -62,8 +66,8 @@ def schedule(runs: dict[tuple[str, int], int]) -> list[tuple[str, int]]:
     return order
 
 
-def measure(jail: JailKind, runs: dict[tuple[str, int], int], out: Path) -> list[dict[str, object]]:
-    """One row per verdict, stored as they come."""
+def measure(jail: JailKind, runs: dict[tuple[str, int], int]) -> list[dict[str, object]]:
+    """One row per verdict."""
     rows: list[dict[str, object]] = []
     with tempfile.TemporaryDirectory(prefix="outpace-noise-") as folder, bursts(timing_cores(1)[0]):
         Path(folder).chmod(0o755)
@@ -76,11 +80,10 @@ def measure(jail: JailKind, runs: dict[tuple[str, int], int], out: Path) -> list
             before = machine.load()
             verdict = judges[key].judge(candidate(judges[key].domain.task, serial))
             found = verdict.speed_up
-            ratios = [statistics.log_ratio(bucket, parallel=False) for bucket in verdict.buckets]
             row = {
                 "task": key[0], "extra": key[1], "outcome": str(verdict.outcome), "reason": verdict.reason,
                 "ratio": found and found.ratio, "low": found and found.low, "high": found and found.high, "win": bool(found and found.win),
-                "seconds": round(verdict.seconds, 3), "log_ratios": [ratio if ratio is None else round(ratio, 5) for ratio in ratios],
+                "seconds": round(verdict.seconds, 3), "buckets": [clock_ratios(bucket) for bucket in verdict.buckets],
                 "steal_ticks": machine.load().steal_ticks - before.steal_ticks,
             }  # fmt: skip
             rows.append(row)
@@ -88,11 +91,14 @@ def measure(jail: JailKind, runs: dict[tuple[str, int], int], out: Path) -> list
                 f"{serial + 1}/{len(order)} {key[0]} +{key[1] / 10:g}%: {row['outcome']} {found.ratio if found else math.nan:.4f} win={row['win']} {row['seconds']} s",
                 flush=True,
             )
-            if serial % 20 == 19:
-                out.write_text(json.dumps({"partial": True, "rows": rows}))
         for judge in judges.values():
             judge.close()
     return rows
+
+
+def clock_ratios(bucket: Bucket) -> list[float]:
+    """The two log ratios that the judge takes the smaller of: CPU clock, and wall clock without waits for a core."""
+    return [round(statistics.clock_ratio(bucket, clock), 5) for clock in ("cpu", "busy")]
 
 
 def summary(rows: list[dict[str, object]]) -> list[dict[str, object]]:
@@ -156,9 +162,9 @@ def main() -> int:
     out = HERE / "results" / ("judge-noise-user.json" if arguments.ordinary_user else "judge-noise.json")
     scale = arguments.share * (0.1 if arguments.ordinary_user else 1.0)
     full = {
-        ("20us", 0): 100,
-        ("1ms", 0): 100,
-        ("50ms", 0): 100,
+        ("20us", 0): 120,
+        ("1ms", 0): 120,
+        ("50ms", 0): 60,
         ("20us", 30): 50,
         ("1ms", 30): 50,
         ("20us", 100): 15,
@@ -173,28 +179,41 @@ def main() -> int:
         "command": " ".join(["python", "benchmarks/judge_noise.py", *sys.argv[1:]]),
     }
     jail: JailKind = "fallback" if arguments.ordinary_user else best_jail()
-    handle = out.with_suffix(".part").open("w+")
-    if arguments.ordinary_user and os.getuid() == 0:
-        # After the imports: the interpreter itself may live where only root can read.
-        launcher_path()
+    part = out.with_suffix(".part")
+    with part.open("w+") as handle:
+        if arguments.ordinary_user and os.getuid() == 0:
+            status = as_ordinary_user(lambda: carry_out(jail, runs, facts, handle))
+        else:
+            status = carry_out(jail, runs, facts, handle)
+    part.replace(out)
+    return status
+
+
+def as_ordinary_user(work: Callable[[], int]) -> int:
+    """Do the work in a child without root's rights; forked, because the interpreter may live where only root can read."""
+    launcher_path()
+    child = os.fork()
+    if child == 0:
         os.setgroups([])
         os.setgid(ORDINARY_UID)
         os.setuid(ORDINARY_UID)
+        os._exit(work())
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def carry_out(jail: JailKind, runs: dict[tuple[str, int], int], facts: dict[str, object], handle: IO[str]) -> int:
+    """Measure, store, print; returns the exit status."""
     begin = time.monotonic()
-    scratch = Path(tempfile.mkstemp(prefix="outpace-noise-partial-")[1])
-    rows = measure(jail, runs, scratch)
-    scratch.unlink()
+    rows = measure(jail, runs)
     table = summary(rows)
     promises = judge_rows(rows, table)
     result = {**facts, "jail": jail, "uid": "root" if os.getuid() == 0 else "ordinary", "minutes": round((time.monotonic() - begin) / 60, 1),
               "summary": table, "promises": [{"promise": text, "kept": kept} for text, kept in promises], "rows": rows}  # fmt: skip
     json.dump(result, handle)
-    handle.close()
-    if os.getuid() == 0:
-        out.with_suffix(".part").replace(out)
+    handle.flush()
     print_table(table)
     for text, kept in promises:
-        print(("kept   " if kept else "BROKEN ") + text)
+        print(("kept   " if kept else "BROKEN ") + text, flush=True)
     return 0 if all(kept for _, kept in promises) else 1
 
 

@@ -2,9 +2,9 @@
 
     python benchmarks/loop_overhead.py                      results/loop-overhead.json, a few minutes
 
-Judging and proposing are replaced by ones that cost nothing; sources, prompts and samples have the size of real ones,
-and the archive is a file on this disk with all its syncs. Two histories: one with failures all along, and one whose
-only failures are its first trials, so that looking for recent ones has to go far back.
+Judging and proposing are replaced by ones that cost nothing; sources, prompts and samples have the size of
+real ones, and the archive is a file on this disk with all its syncs. Two histories: one that failed all along,
+and one whose only failures are its first trials, so that looking for recent ones has to go far back.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ HISTORIES: dict[str, Callable[[int], bool]] = {
 def source(task: Task, serial: int) -> Candidate:
     """A candidate of its own for each serial number."""
     chance = random.Random(serial)
-    lines = [f"static const long k{serial}_{at} = {chance.getrandbits(40)};" for at in range(SOURCE_BYTES // 45)]
+    lines = [
+        f"static const long k{serial}_{at} = {chance.getrandbits(40)};" for at in range(SOURCE_BYTES // 45)
+    ]
     return Candidate({task.editable[0]: "\n".join(lines) + "\n"}, task.build.flags)
 
 
@@ -58,7 +60,9 @@ def verdict_on(candidate: Candidate, *, failed: bool = False) -> Verdict:
     ratio = chance.lognormvariate(0.2, 0.3)
 
     def samples() -> tuple[Sample, ...]:
-        return tuple(Sample(chance.getrandbits(24), chance.getrandbits(24), chance.getrandbits(12)) for _ in range(2))
+        return tuple(
+            Sample(chance.getrandbits(24), chance.getrandbits(24), chance.getrandbits(12)) for _ in range(2)
+        )
 
     buckets = tuple(Bucket(samples(), samples(), 40, chance.getrandbits(63)) for _ in range(16))
     return Verdict(Outcome.OK, "", SpeedUp(ratio, ratio * 0.99, ratio * 1.01, ratio > 1.02, 16), buckets, 1.3)
@@ -95,20 +99,33 @@ class FreePolicy:
         pass
 
 
-def fill(archive: Archive, task: Task, trials: int, failed: Callable[[int], bool], here: machine.Machine) -> None:
+def fill(
+    archive: Archive, task: Task, trials: int, failed: Callable[[int], bool], here: machine.Machine
+) -> None:
     """A finished run of this many trials."""
-    record = archive.start_run("long", task, "free", Settings().stored(), 1, dataclasses.asdict(here), machine_key=here.key)
+    record = archive.start_run(
+        "long", task, "free", Settings().stored(), 1, dataclasses.asdict(here), machine_key=here.key
+    )
     parents: list[str | None] = [None]
     for number in range(1, trials + 1):
         chance = random.Random(f"parent {number}")
         candidate = source(task, number)
         parent = chance.choice(parents[-50:])
         shown = [hash_ for hash_ in (parent,) if hash_ is not None]
-        trial = archive.ask(record, f"{task.description}\n{candidate.files[task.editable[0]]}" * 2, shown, parent)
+        trial = archive.ask(
+            record, f"{task.description}\n{candidate.files[task.editable[0]]}" * 2, shown, parent
+        )
         reply = answer.render(candidate, None, ANALYSIS, "One table lookup less.")
         trial = archive.answer(trial, reply, Cost(3000, 1500, 0.01, 20.0, 1))
         verdict = verdict_on(candidate, failed=failed(number))
-        archive.settle(trial, analysis=ANALYSIS, design="One table lookup less.", candidate=candidate, verdict=verdict, policy_state=b"state")  # fmt: skip
+        archive.settle(
+            trial,
+            analysis=ANALYSIS,
+            design="One table lookup less.",
+            candidate=candidate,
+            verdict=verdict,
+            policy_state=b"state",
+        )
         if verdict.outcome is Outcome.OK:
             parents.append(candidate.hash)
         if number % 1000 == 0:
@@ -117,10 +134,11 @@ def fill(archive: Archive, task: Task, trials: int, failed: Callable[[int], bool
 
 @dataclass(frozen=True)
 class Measured:
-    """Milliseconds of each part of one trial, without policy and judge."""
+    """Milliseconds of each part of one trial, without policy and judge; `cpu` leaves out who else runs."""
 
     ask: float
     tell: float
+    cpu: float
 
     @property
     def both(self) -> float:
@@ -130,7 +148,11 @@ class Measured:
 def one_trial(run: Run, examiner: FreeExaminer, serial: int) -> Measured:
     """What the loop does for a trial, timed."""
     examiner.seconds = 0.0
-    reply = Reply(answer.render(source(run.task, serial), None, ANALYSIS, "One table lookup less."), Cost(1, 1, 0.0, 0.0, 1))
+    reply = Reply(
+        answer.render(source(run.task, serial), None, ANALYSIS, "One table lookup less."),
+        Cost(1, 1, 0.0, 0.0, 1),
+    )
+    cpu = time.process_time()
     begin = time.perf_counter()
     assert not run.why_stop()
     prompt = run.ask()
@@ -138,20 +160,24 @@ def one_trial(run: Run, examiner: FreeExaminer, serial: int) -> Measured:
     assert run.ask_again(prompt, reply) is None
     run.tell(reply)
     told = time.perf_counter() - examiner.seconds
-    return Measured((asked - begin) * 1e3, (told - asked) * 1e3)
+    used = time.process_time() - cpu - examiner.seconds
+    return Measured((asked - begin) * 1e3, (told - asked) * 1e3, used * 1e3)
 
 
 def row(history: str, rule: str, measured: Sequence[Measured]) -> dict[str, object]:
     """The figures of one rule."""
     both = sorted(each.both for each in measured)
     return {
-        "history": history, "exemplars": rule, "trials": len(both),
+        "history": history,
+        "exemplars": rule,
+        "trials": len(both),
         "ask ms (median)": round(statistics.median(each.ask for each in measured), 2),
         "tell ms (median)": round(statistics.median(each.tell for each in measured), 2),
         "both ms (median)": round(statistics.median(both), 2),
+        "CPU ms (median)": round(statistics.median(each.cpu for each in measured), 2),
         "both ms (95th percentile)": round(both[int(0.95 * (len(both) - 1))], 2),
         "both ms (worst)": round(both[-1], 2),
-    }  # fmt: skip
+    }
 
 
 def measure(trials: int, repeats: int) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
@@ -172,10 +198,14 @@ def measure(trials: int, repeats: int) -> tuple[list[dict[str, object]], list[di
                 started = time.perf_counter()
                 run.recover()
                 recovered = time.perf_counter()
-                starts.append({
-                    "history": history, "megabytes": round(path.stat().st_size / 1e6, 1),
-                    "open and start ms": round((started - begin) * 1e3, 1), "recover ms": round((recovered - started) * 1e3, 1),
-                })  # fmt: skip
+                starts.append(
+                    {
+                        "history": history,
+                        "megabytes": round(path.stat().st_size / 1e6, 1),
+                        "open and start ms": round((started - begin) * 1e3, 1),
+                        "recover ms": round((recovered - started) * 1e3, 1),
+                    }
+                )
                 print(starts[-1], file=sys.stderr, flush=True)
                 serial = trials
                 for rule in exemplars.RULES:
@@ -189,21 +219,31 @@ def measure(trials: int, repeats: int) -> tuple[list[dict[str, object]], list[di
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--trials", type=int, default=10_000, help="trials in the archive before anything is timed")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--trials", type=int, default=10_000, help="trials in the archive before anything is timed"
+    )
     parser.add_argument("--repeats", type=int, default=40, help="timed trials per rule")
     parser.add_argument("--out", type=Path, default=HERE / "results" / "loop-overhead.json")
     options = parser.parse_args()
     rows, starts = measure(options.trials, options.repeats)
     kept = all(float(str(each["both ms (95th percentile)"])) < BAR_MS for each in rows)
     result = {
-        "command": f"python benchmarks/loop_overhead.py --trials {options.trials} --repeats {options.repeats}",
-        "date": datetime.date.today().isoformat(), "machine": dataclasses.asdict(machine.describe()), "load": dataclasses.asdict(machine.load()),
-        "trials in the archive": options.trials, "bar ms": BAR_MS, "kept": kept, "start": starts, "per trial": rows,
-    }  # fmt: skip
+        "command": " ".join(["python benchmarks/loop_overhead.py", *sys.argv[1:]]),
+        "date": datetime.date.today().isoformat(),
+        "machine": dataclasses.asdict(machine.describe()),
+        "load": dataclasses.asdict(machine.load()),
+        "trials in the archive": options.trials,
+        "bar ms": BAR_MS,
+        "kept": kept,
+        "start": starts,
+        "per trial": rows,
+    }
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(result, indent=1) + "\n")
-    print(f"{'kept' if kept else 'NOT kept'}: 95 of 100 trials under {BAR_MS:g} ms with every rule; see {options.out}")
+    print(f"{'kept' if kept else 'NOT kept'}: 95 of 100 trials under {BAR_MS:g} ms; see {options.out}")
     return 0 if kept else 1
 
 

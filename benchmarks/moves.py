@@ -10,8 +10,8 @@ each trial, the candidate that looked fastest so far counts by its true log spee
 1 for the table's best; the area under that curve is a run's score. Seeds are paired: a difference is taken
 seed by seed.
 
-`moves` runs through the same calls as in a real run: bucket exemplars, drawn once per group of four, then
-`propose`, `reward.advantages`, `learn`. All methods know the reference and its speed beforehand. Random
+`moves` runs through the same calls as in a real run: bucket exemplars, drawn for each trial, `propose`, and
+after each group of four `reward.advantages` and `learn`. All methods know the reference and its speed beforehand. Random
 search never tries a candidate twice. TPE is Optuna's sampler with its default settings; where it asks for a
 candidate that it has had, "TPE" spends the trial on it, and "TPE, no repeats" asks again, and takes a random
 new one after 20 asks in vain.
@@ -30,7 +30,7 @@ import random
 import statistics
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -118,9 +118,15 @@ def read_table(path: Path) -> Table:
 
 
 def synthetic_table(seed: int) -> Table:
+    """A made-up space in which there is something to gain, at least 1.1x."""
+    draws = (_drawn_table(seed, attempt) for attempt in itertools.count())
+    return next(table for table in draws if table.best > math.log(1.1))
+
+
+def _drawn_table(seed: int, attempt: int) -> Table:
     """A made-up space of the kind that sources have: a few strong points, some that matter only under one
     option of another, interactions, and some combinations that fail."""
-    rng = random.Random(f"synthetic {seed}")
+    rng = random.Random(f"synthetic {seed}" + f" {attempt}" * (attempt > 0))
     options = rng.choice(
         [(4, 3, 3, 2, 2), (4, 4, 2, 2, 2), (4, 4, 5, 2), (3, 2, 4, 2, 2, 2), (3, 3, 4, 2, 2)]
     )
@@ -178,39 +184,34 @@ def by_moves(table: Table, seed: int) -> list[Place]:
     known: dict[str, Candidate] = {}
     scored: list[Scored] = []
     tried: list[Place] = []
-    while len(tried) < TRIALS:
-        rng = random.Random(f"exemplars {seed} {len(tried)}")
-        chosen = exemplars.choose(exemplars.DEFAULT, scored, rng, EXEMPLARS).shown
+    group: list[tuple[Lesson, float | None]] = []
+    for trial in range(1, TRIALS + 1):
+        chosen = exemplars.choose(
+            exemplars.DEFAULT, scored, random.Random(f"{seed}:{trial}"), EXEMPLARS
+        ).shown
         shown = tuple(Shown(known[each.hash], each) for each in chosen)
         parent = shown[-1].candidate if shown else own
-        group: list[tuple[int, Candidate, Verdict]] = []
-        for trial in range(len(tried) + 1, min(len(tried) + GROUP, TRIALS) + 1):
-            try:
-                reply = policy.propose(Prompt("", task, trial, seed, parent, shown))
-            except Exhausted:
-                return tried
-            parents = {each.candidate.hash: each.candidate for each in shown} | {own.hash: own}
-            read = answer.parse(reply.text, task, parents, parent)
-            assert isinstance(read, answer.Answer), read
-            place = variation.settings(points, read.candidate)
-            assert None not in place
-            tried.append(place)  # type: ignore[arg-type]
-            group.append((trial, read.candidate, table.verdict(tried[-1], seed)))
-        advantages = reward.advantages([reward.reward(verdict) for _, _, verdict in group], reward.NOISE)
-        policy.learn(
-            [
-                Lesson(trial, parent, candidate, advantage)
-                for (trial, candidate, _), advantage in zip(group, advantages, strict=True)
-                if advantage is not None
-            ]
+        try:
+            reply = policy.propose(Prompt("", task, trial, seed, parent, shown))
+        except Exhausted:
+            break
+        parents = {each.candidate.hash: each.candidate for each in shown} | {own.hash: own}
+        read = answer.parse(reply.text, task, parents, parent)
+        assert isinstance(read, answer.Answer), read
+        tried.append(
+            tuple(option for option in variation.settings(points, read.candidate) if option is not None)
         )
-        for trial, candidate, verdict in group:
-            if verdict.speed_up is not None:
-                found = verdict.speed_up
-                known[candidate.hash] = candidate
-                scored.append(
-                    Scored(candidate.hash, found.ratio, found.low, found.high, found.win, trial, parent.hash)
-                )
+        verdict = table.verdict(tried[-1], seed)
+        group.append((Lesson(trial, parent, read.candidate, 0.0), reward.reward(verdict)))
+        if (found := verdict.speed_up) is not None:
+            name = read.candidate.hash
+            known[name] = read.candidate
+            scored.append(Scored(name, found.ratio, found.low, found.high, found.win, trial, parent.hash))
+        if trial % GROUP == 0:
+            gains = reward.advantages([earned for _, earned in group], reward.NOISE)
+            pairs = zip(group, gains, strict=True)
+            policy.learn([replace(lesson, advantage=gain) for (lesson, _), gain in pairs if gain is not None])
+            group = []
     return tried
 
 
@@ -352,6 +353,9 @@ def main() -> None:
     tables = [synthetic_table(n) for n in range(options.synthetic)] or [read_table(path) for path in paths]
     if not tables:
         sys.exit("there is no measured table yet: run benchmarks/moves_table.py first")
+    for table in tables:
+        if table.best <= 0:
+            sys.exit(f"no candidate of {table.name} is faster than its reference: there is nothing to find")
     scores = {name: np.empty((options.seeds, len(tables))) for name in METHODS}
     for column, table in enumerate(tables):
         print(

@@ -4,9 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 #include "failure.hpp"
 
@@ -47,7 +45,7 @@ void Channel::send(std::uint64_t nonce, Status status, std::uint32_t detail,
     reply.nonce = nonce;
     reply.status = static_cast<std::uint32_t>(status);
     reply.detail = detail;
-    std::memcpy(reply.text, text.data(), std::min(text.size(), sizeof reply.text - 1));
+    text.copy(reply.text, sizeof reply.text - 1);
     while (::send(socket_, &reply, sizeof reply, MSG_NOSIGNAL) < 0) {
         if (errno != EINTR) {
             _exit(exit_failure);

@@ -6,7 +6,7 @@
 //   rw SRC DST           SRC and all below it, writable
 //   tmpfs DST BYTES      an empty folder that holds at most BYTES
 //   symlink TARGET DST
-//   dev                  /dev with null, zero, full, random, urandom
+//   dev                  /dev with null, zero, full, random, urandom; fd, stdin, stdout, stderr as links
 //   proc                 /proc of the new pid namespace
 //
 // Mounts are made in the order of their lines. DST is absolute and no part of it may be a symbolic link.

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -115,6 +116,9 @@ std::vector<sock_filter> program_filter(const ProgramRights& rights) {
                     when_equal(1, FIOSETOWN, refusal), when_equal(1, SIOCSPGRP, refusal)},
                    allow);
     policy.always(rights.fork ? allow : refusal, timers);
+    // A pair of connected sockets reaches nobody but one's own children. Cargo and Node start them with one.
+    policy.depends(__NR_socketpair, {when_not_equal(0, AF_UNIX, refusal)}, rights.fork ? allow : refusal);
+    policy.always(rights.fork ? allow : refusal, {__NR_shutdown});
     policy.always(allow, computing);
     policy.always(allow, looking);
     policy.always(allow, programs);

@@ -172,6 +172,14 @@ void mount_new(int target, const std::string& path, const char* kind, unsigned l
     }
 }
 
+void make_link(int stage, const std::string& target, const std::string& path) {
+    const auto parts = components(path);
+    const Descriptor folder = open_parent(stage, parts, path);
+    if (symlinkat(target.c_str(), folder.number(), parts.back().c_str()) != 0) {
+        fail("cannot make the symbolic link " + path);
+    }
+}
+
 int open_source(const std::string& path) {
     const int descriptor = open(path.c_str(), O_PATH | O_CLOEXEC);
     if (descriptor < 0) {
@@ -223,20 +231,19 @@ void make(const MountLine& line, int source, const Sources& sources, int stage) 
                       "mode=1777,size=" + std::to_string(line.bytes) + ",nr_inodes=" + std::to_string(files));
             break;
         }
-        case MountLine::Kind::symlink: {
-            const auto parts = components(path);
-            const Descriptor folder = open_parent(stage, parts, path);
-            if (symlinkat(line.source.c_str(), folder.number(), parts.back().c_str()) != 0) {
-                fail("cannot make the symbolic link " + path);
-            }
+        case MountLine::Kind::symlink:
+            make_link(stage, line.source, path);
             break;
-        }
         case MountLine::Kind::dev:
             for (std::size_t index = 0; index < std::size(devices); ++index) {
                 const std::string node = path + '/' + devices[index];
                 bind(sources.of_device[index].number(), open_target(stage, node, false).number(), node);
                 confine(staged(node), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
             }
+            make_link(stage, "/proc/self/fd", path + "/fd");
+            make_link(stage, "/proc/self/fd/0", path + "/stdin");
+            make_link(stage, "/proc/self/fd/1", path + "/stdout");
+            make_link(stage, "/proc/self/fd/2", path + "/stderr");
             break;
         case MountLine::Kind::proc:
             mount_new(open_target(stage, path, true).number(), path, "proc",

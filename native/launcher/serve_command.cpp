@@ -21,6 +21,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <string>
@@ -30,6 +31,7 @@
 #include "command_calls.hpp"
 #include "failure.hpp"
 #include "filters.hpp"
+#include "landlock.hpp"
 #include "process_tree.hpp"
 #include "serve.hpp"
 
@@ -175,6 +177,9 @@ class CommandServer {
             (captured.open() && dup2(captured.number(), STDOUT_FILENO) < 0)) {
             fail("cannot redirect standard input and output");
         }
+        // Nothing may pass from one call to the next, so a call writes in its own folder alone.
+        write_only_below(call.folder.number());
+        setenv("TMPDIR", ".", 1);
         close_descriptors_from(3);
         apply_limits(options_.limits);
         die_with_parent(server_);

@@ -94,8 +94,8 @@ inline const std::vector<int> timers = {
 // What no honest candidate needs. Named, so that the answer is a refusal and not an invitation to fall back.
 inline const std::vector<int> hostile = {
     // the network, and sockets as a way around the jail
-    __NR_socket, __NR_socketpair, __NR_connect, __NR_bind, __NR_listen, __NR_accept, __NR_accept4,
-    __NR_setsockopt, __NR_shutdown, __NR_recvmmsg, __NR_sendmmsg,
+    __NR_socket, __NR_connect, __NR_bind, __NR_listen, __NR_accept, __NR_accept4, __NR_setsockopt,
+    __NR_recvmmsg, __NR_sendmmsg,
     // other processes
     __NR_ptrace, __NR_process_vm_readv, __NR_process_vm_writev, __NR_process_madvise, __NR_process_mrelease,
     __NR_pidfd_getfd, __NR_kcmp,

@@ -27,6 +27,8 @@ class Cost:
     seconds: float = 0.0
     calls: int = 0
     failed_calls: int = 0
+    # Calls whose tokens nobody told, so that they were guessed from the length of the text.
+    estimated_calls: int = 0
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(
@@ -36,6 +38,7 @@ class Cost:
             self.seconds + other.seconds,
             self.calls + other.calls,
             self.failed_calls + other.failed_calls,
+            self.estimated_calls + other.estimated_calls,
         )
 
 
@@ -194,7 +197,15 @@ def unpack_run(row: Sequence[Any]) -> RunRecord:
     )
 
 
-COST_COLUMNS = ("tokens_in", "tokens_out", "money", "seconds", "calls", "failed_calls")
+COST_COLUMNS = (
+    "tokens_in",
+    "tokens_out",
+    "money",
+    "seconds",
+    "calls",
+    "failed_calls",
+    "estimated_calls",
+)
 
 _VERDICT = (
     "{0}.outcome, {0}.reason, {0}.ratio, {0}.low, {0}.high, {0}.win, {0}.buckets, {0}.seconds, {0}s.data"
@@ -226,10 +237,10 @@ def unpack_trial(row: Sequence[Any]) -> Trial:
         analysis=unpack_text(analysis),
         design=unpack_text(design),
         candidate=candidate,
-        verdict=unpack_verdict(row[20:29]),
-        confirmation=unpack_verdict(row[29:38]),
+        verdict=unpack_verdict(row[21:30]),
+        confirmation=unpack_verdict(row[30:39]),
         duplicate_of=duplicate_of,
-        cost=Cost(*row[14:20]),
+        cost=Cost(*row[14:21]),
         asked_at=asked_at,
         judged_at=judged_at,
     )

@@ -53,8 +53,12 @@ def _forbidden_flag(task: Task, flags: tuple[str, ...]) -> str:
     for flag in flags:
         if flag not in allowed:
             return f"flag {flag} is not among those the task allows: {' '.join(sorted(allowed - {''}))}"
+    chosen_from = {flag for group in task.build.flag_choices for flag in group}
+    for flag in task.build.flags:
+        if flag not in chosen_from and flag not in flags:
+            return f"flag {flag} must stay: give all flags, only those of the task's choices may differ"
     for group in task.build.flag_choices:
-        chosen = [flag for flag in flags if flag in group]
+        chosen = sorted({flag for flag in flags if flag in group})
         if len(chosen) > 1:
             return f"flags {' and '.join(chosen)} exclude each other: choose one"
     return ""

@@ -10,11 +10,11 @@ import dataclasses
 import random
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from outpace import answer, exemplars, prompt, reward
-from outpace.archive import Archive, RunRecord, Trial
+from outpace.archive import Archive, Cost, RunRecord, Trial
 from outpace.budget import Budget, Spent, exhausted, left
 from outpace.candidate import Candidate, reference
 from outpace.exemplars import Scored
@@ -42,10 +42,13 @@ class Settings:
     shown: int = 2
     # Trials whose rewards are compared with each other before the policy learns from them.
     group: int = 4
+    # What the policy was set to, such as its model: another model under the same name is another run.
+    policy: Mapping[str, Any] = field(default_factory=dict)
 
     def stored(self) -> dict[str, Any]:
-        """As the archive keeps them."""
-        return dataclasses.asdict(self)
+        """As the archive keeps them; a policy without settings is stored without any."""
+        kept = dataclasses.asdict(self)
+        return kept if self.policy else {name: value for name, value in kept.items() if name != "policy"}
 
 
 class Run:
@@ -79,7 +82,7 @@ class Run:
         trial = self._archive.open_trial(self.record)
         if trial is None:
             trial = self._new_trial()
-        return self._prompt_of(trial)
+        return dataclasses.replace(self._prompt_of(trial), remaining=self.remaining())
 
     def tell(self, reply: Reply) -> Verdict:
         """Judge the reply to the open prompt, and remember everything."""
@@ -97,21 +100,25 @@ class Run:
         self._confirm_best()
         return verdict
 
-    def charge(self, reply: Reply) -> None:
-        """Count what a call cost that gave no usable reply; the prompt stays open."""
+    def charge(self, cost: Cost) -> None:
+        """Count what calls cost that gave no usable reply; the prompt stays open."""
         trial = self._archive.open_trial(self.record)
-        if trial is not None:
-            self._archive.add_cost(trial, reply.cost)
+        if trial is not None and cost != Cost():
+            self._archive.add_cost(trial, cost)
 
     def ask_again(self, asked: Prompt, reply: Reply) -> Prompt | None:
-        """The same prompt with a reminder, when the reply lacks the analysis that the method lives on."""
+        """The same prompt with a reminder, when the reply lacks the analysis that the method lives on.
+
+        Such a reply is charged here, so that the reminder comes with what is left after it.
+        """
         parsed = self._parse(asked, reply.text)
         if not isinstance(parsed, answer.Unusable) or not parsed.missing_analysis:
             return None
         reminder = (
             "Your last reply had no '## Performance Analysis' section. Reply again, with all three sections."
         )
-        return dataclasses.replace(asked, text=f"{asked.text}\n{reminder}\n")
+        self.charge(reply.cost)
+        return dataclasses.replace(asked, text=f"{asked.text}\n{reminder}\n", remaining=self.remaining())
 
     # What is known
 

@@ -148,6 +148,22 @@ def test_nothing_of_a_call_is_alive_when_the_judge_gets_its_reply(leave: str) ->
         assert alive(mark) == []
 
 
+CHAIN = """#include <unistd.h>
+int main(void) {  /* leaves processes that are never older than a fork: each starts the next and ends */
+    for (int i = 0; i < 3; i++)
+        if (fork() == 0)
+            for (;;) { setsid(); if (fork()) _exit(0); }
+}"""
+
+
+def test_a_chain_of_processes_that_outruns_its_own_death_is_caught() -> None:
+    program = d.compiled(CHAIN)
+    with command(f"{program}; echo done") as worker:
+        run(worker, d.part(d.STDOUT, at=0, room=ROOM))
+        assert stream(worker) == b"done\n"
+        assert [p for p in Path("/proc").glob("[0-9]*/exe") if os.path.realpath(p) == str(program)] == []
+
+
 BURN = """#include <time.h>
 #include <unistd.h>
 /* burns 0.2 s of CPU, in a grandchild that nobody waits for if asked to */
@@ -208,14 +224,14 @@ def test_a_call_cannot_spoil_the_folder_of_the_next(sabotage: str) -> None:
             assert stream(worker) == b"in\n" + turn
 
 
-def test_a_call_whose_folder_cannot_be_made_has_failed_and_is_no_fault_of_the_judge() -> None:
-    with command(
-        "head -c 2000000 /dev/zero > ../../full", jail=d.namespaces("root" if os.geteuid() == 0 else "user")
-    ) as worker:
-        run(worker, d.part(d.EXIT, at=0))
-        reply = worker.ask(d.LOAD, d.command_record(d.part(d.FILE, bytes(8192), "big")))
+def test_a_call_whose_files_do_not_fit_has_failed_and_is_no_fault_of_the_judge() -> None:
+    small = d.namespaces("root" if os.geteuid() == 0 else "user", "tmpfs\t/tmp\t65536")
+    with command("cat in", jail=small) as worker:
+        reply = worker.ask(d.LOAD, d.command_record(d.part(d.FILE, bytes(200_000), "in")))
         assert reply.status == d.CALL_FAILED
         assert "No space" in reply.text
+        run(worker, d.part(d.FILE, b"fits", "in"), d.part(d.STDOUT, at=0, room=ROOM))
+        assert stream(worker) == b"fits"
 
 
 BAD_PARTS = {

@@ -122,7 +122,7 @@ def test_signals_that_the_parent_ignored_or_blocked_are_as_new() -> None:
 
 SOCKET_UNIX = (socket.AF_UNIX, socket.SOCK_STREAM)
 REFUSED = {
-    "socket": SOCKET_UNIX, "socketpair": SOCKET_UNIX, "connect": (0,), "setsockopt": (0,), "ptrace": (0,),
+    "socket": SOCKET_UNIX, "connect": (0,), "setsockopt": (0,), "ptrace": (0,),
     "process_vm_readv": (1,), "process_vm_writev": (1,), "pidfd_getfd": (0,), "kcmp": (1, 1), "unshare": (0,),
     "setns": (0,), "mount": (0,), "umount2": (0,), "pivot_root": (0,), "chroot": (0,), "open_tree": (0,),
     "move_mount": (0,), "fsopen": (0,), "mount_setattr": (0,), "open_by_handle_at": (0,), "bpf": (0,),
@@ -163,6 +163,8 @@ def test_cloning_into_a_namespace_or_beside_oneself_is_refused_even_where_forkin
         ("fcntl", (0, 8, 1), -errno.EPERM, -errno.EPERM),  # F_SETOWN
         ("setitimer", (0, 0, 0), -errno.EPERM, 0),
         ("timerfd_create", (1, 0), -errno.EPERM, 3),
+        ("socketpair", (*SOCKET_UNIX, 0, 0), -errno.EPERM, -errno.EFAULT),
+        ("socketpair", (socket.AF_INET, socket.SOCK_STREAM, 0, 0), -errno.EPERM, -errno.EPERM),
         ("clone", (0x100 | 0x800 | 0x10000,), -errno.EPERM, None),
         ("execve", (0, 0, 0), -errno.EPERM, -errno.EFAULT),
         ("execveat", (-1, 0, 0), -errno.EPERM, -errno.EFAULT),
@@ -235,7 +237,9 @@ def test_the_channel_and_the_regions_are_passed_on_to_a_program() -> None:
 def test_a_jail_shows_what_was_described_and_nothing_else(jail: d.Jail) -> None:
     expected = {Path(path).parts[1] for _, path in d.system()} | {"made", "proc", "dev", "tmp"}
     assert set(d.shell(jail, "ls -A /")[1].split()) == expected
-    assert set(d.shell(jail, "ls -A /dev")[1].split()) == {"null", "zero", "full", "random", "urandom"}
+    devices = {"null", "zero", "full", "random", "urandom", "fd", "stdin", "stdout", "stderr"}
+    assert set(d.shell(jail, "ls -A /dev")[1].split()) == devices
+    assert d.shell(jail, "echo through | cat /dev/stdin")[1] == "through\n"
     assert d.shell(jail, "hostname; tail -n +3 /proc/net/dev | cut -d: -f1 | xargs; echo /proc/[0-9]*")[
         1
     ].split() == [

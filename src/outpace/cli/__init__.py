@@ -7,7 +7,7 @@ import sys
 import cyclopts
 
 from outpace import __version__
-from outpace.cli import doctor, run, trial, verify
+from outpace.cli import doctor, report, run, trial, verify
 from outpace.errors import OutpaceError
 
 app = cyclopts.App(
@@ -20,6 +20,7 @@ app.command(run.run)
 app.command(doctor.doctor)
 app.command(trial.try_, name="try")
 app.command(verify.verify)
+app.command(report.report)
 
 
 def main() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,8 +18,9 @@ def timing_cores(threads: int) -> tuple[int, ...]:
 
 
 @contextlib.contextmanager
-def exclusive(cores: tuple[int, ...], waiting: Callable[[], None] | None = None) -> Iterator[None]:
-    """Hold these cores for timing; calls `waiting` once if somebody else has them, then waits."""
+def exclusive(cores: tuple[int, ...], waiting: Callable[[], None] = lambda: None) -> Iterator[float]:
+    """Hold these cores for timing; yields the seconds it had to wait for them, after calling `waiting` if it had to."""
+    begin = time.monotonic()
     with contextlib.ExitStack() as stack:
         for core in cores:  # in ascending order, so that two judges cannot wait for each other
             lock = os.open(_lock_file(core), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
@@ -26,10 +28,9 @@ def exclusive(cores: tuple[int, ...], waiting: Callable[[], None] | None = None)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                if waiting is not None:
-                    waiting()
+                waiting()
                 fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        yield time.monotonic() - begin
 
 
 def _lock_file(core: int) -> Path:

@@ -99,11 +99,12 @@ class Judge:
 
     def _judge(self, candidate: Candidate, baseline: Candidate | None) -> Verdict:
         begin = time.monotonic()
+        waited = 0.0
 
         def verdict(outcome: Outcome, reason: str = "", timed: Timed | None = None) -> Verdict:
             speed_up = timed.decision.speed_up if timed and outcome is Outcome.OK else None
             return Verdict(
-                outcome, reason, speed_up, timed.buckets if timed else (), time.monotonic() - begin
+                outcome, reason, speed_up, timed.buckets if timed else (), time.monotonic() - begin - waited
             )
 
         reason = forbidden_change(self.domain.task, candidate)
@@ -115,7 +116,7 @@ class Judge:
             self._say("building")
             folder = self._build(candidate)
             programs = (self.domain.program(self.jail, rival), self.domain.program(self.jail, folder))
-            with self._timing():
+            with self._timing() as waited:
                 watch = Stopwatch(self.domain, self.jail, programs, self.cores, _secret_seed())
                 self._say("checking")
                 seconds = watch.rehearse()
@@ -154,12 +155,10 @@ class Judge:
         return folder
 
     @contextlib.contextmanager
-    def _timing(self) -> Iterator[None]:
-        with (
-            exclusive(self.cores, lambda: self._say("waiting for another timing to end")),
-            kept_off(self.cores),
-        ):
-            yield
+    def _timing(self) -> Iterator[float]:
+        """The timing cores for ourselves; yields how long that took to get."""
+        with exclusive(self.cores, lambda: self._say("waiting for another timing to end")) as waited, kept_off(self.cores):
+            yield waited
 
     def _retried(self, action: Callable[[], T]) -> T:
         for attempt in range(ATTEMPTS):

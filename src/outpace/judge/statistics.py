@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from outpace.judge.verdict import Bucket, Sample, SpeedUp
 
-_Reading = Callable[[Sample], float]
+# Wall time as it is, wall time without waits for a core, and CPU time.
+Clock = Literal["wall", "busy", "cpu"]
 
 # 8 buckets allow no level below 1/256: there all of them must agree.
 LOOKS = {8: 0.00391, 16: 0.003, 32: 0.003}
@@ -108,19 +110,31 @@ def _rank_sum_ways(count: int) -> list[int]:
     return ways
 
 
-def log_ratio(bucket: Bucket, *, parallel: bool) -> float | None:
-    """The logarithm of reference time over candidate time, or None when the clocks contradict each other.
+def log_ratios(buckets: Sequence[Bucket], *, parallel: bool) -> list[float]:
+    """The logarithm of reference time over candidate time of each bucket whose clocks can be believed.
 
-    The smaller of the CPU-clock and the wall-clock ratio counts: work that hides from one clock shows on the other.
-    With several threads or processes the CPU clock adds them up and says nothing about speed, so the wall clock stands alone.
+    The smaller of the CPU-clock and the wall-clock ratio counts: work that hides from one clock shows on the other. It is
+    taken over all buckets, not in each: the smaller of two noisy figures is too small on average, and the wall clock is
+    by far the noisier one. With several threads or processes the CPU clock adds them up and says nothing about speed, so
+    the wall clock stands alone.
     """
     if parallel:
-        return math.log(_total(bucket.reference, _wall) / _total(bucket.candidate, _wall))
-    if not all(_plausible(sample) for sample in bucket.reference + bucket.candidate):
-        return None
-    cpu = math.log(_total(bucket.reference, _cpu) / _total(bucket.candidate, _cpu))
-    wall = math.log(_total(bucket.reference, _busy) / _total(bucket.candidate, _busy))
-    return min(cpu, wall)
+        return [clock_ratio(bucket, "wall") for bucket in buckets]
+    usable = [bucket for bucket in buckets if all(map(_plausible, bucket.reference + bucket.candidate))]
+    if not usable:
+        return []
+    return combined(*zip(*((clock_ratio(bucket, "cpu"), clock_ratio(bucket, "busy")) for bucket in usable), strict=True))
+
+
+def combined(cpu: Sequence[float], busy: Sequence[float]) -> list[float]:
+    """CPU-clock ratios, lowered by what the wall clock says they hide."""
+    hidden = max(float(np.median(np.subtract(cpu, busy))), 0.0)
+    return [ratio - hidden for ratio in cpu]
+
+
+def clock_ratio(bucket: Bucket, clock: Clock) -> float:
+    """The logarithm of reference time over candidate time on one clock."""
+    return math.log(_total(bucket.reference, clock) / _total(bucket.candidate, clock))
 
 
 def _plausible(sample: Sample) -> bool:
@@ -130,18 +144,13 @@ def _plausible(sample: Sample) -> bool:
     return 0 < sample.cpu < 1.5 * sample.wall
 
 
-def _total(samples: Sequence[Sample], reading: _Reading) -> float:
-    return max(sum(reading(sample) for sample in samples), 1.0)
+def _total(samples: Sequence[Sample], clock: Clock) -> float:
+    return max(sum(_reading(sample, clock) for sample in samples), 1.0)
 
 
-def _wall(sample: Sample) -> float:
-    return float(sample.wall)
-
-
-def _cpu(sample: Sample) -> float:
-    return float(sample.cpu)
-
-
-def _busy(sample: Sample) -> float:
-    # The judge may wait for its own core while the worker is at work on another; no sample lasts less than its CPU time.
-    return float(max(sample.wall - sample.delay, sample.cpu))
+def _reading(sample: Sample, clock: Clock) -> float:
+    if clock == "busy":
+        # The judge may wait for its own core while the worker is at work on another; no sample lasts less than its
+        # CPU time.
+        return float(max(sample.wall - sample.delay, sample.cpu))
+    return float(sample.cpu if clock == "cpu" else sample.wall)

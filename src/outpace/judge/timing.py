@@ -318,16 +318,13 @@ class Stopwatch:
         """Buckets until the test decides; disturbed ones are timed again, up to twice as many in all."""
         task = self._domain.task
         buckets: list[Bucket] = []
-        ratios: list[float] = []
         decision = Decision(False, None)
         limit = 2 * max(statistics.LOOKS)
         while not decision.stop and len(buckets) < limit:
             bucket = self.bucket(plan)
             buckets.append(bucket)
-            ratio = statistics.log_ratio(bucket, parallel=task.limits.parallel)
-            if ratio is not None:
-                ratios.append(ratio)
-                decision = statistics.decide(ratios, task.timing.margin)
+            ratios = statistics.log_ratios(buckets, parallel=task.limits.parallel)
+            decision = statistics.decide(ratios, task.timing.margin)
             if progress is not None:
                 progress(len(buckets))
         return Timed(decision, tuple(buckets))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from outpace.archive_records import Cost
@@ -32,6 +32,8 @@ class Prompt:
     # What edits start from: the best candidate shown, or the reference.
     parent: Candidate
     shown: tuple[Shown, ...]
+    # What is left of each limit of the run; a policy that spends makes no call that could go beyond.
+    remaining: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -52,8 +54,19 @@ class Lesson:
     advantage: float
 
 
-class Exhausted(PolicyError):  # noqa: N818 - an end, not a fault
-    """The policy has nothing left to propose; the run ends well."""
+_NOTHING = Cost()
+
+
+class NoReply(PolicyError):  # noqa: N818 - the prompt stays open, so nothing is lost
+    """Calls were made and no reply came of them; what they cost is counted all the same."""
+
+    def __init__(self, message: str, cost: Cost = _NOTHING) -> None:
+        super().__init__(message)
+        self.cost = cost
+
+
+class Exhausted(NoReply):
+    """The policy has nothing left to propose, or nothing left to pay for it with; the run ends well."""
 
 
 class Policy(Protocol):

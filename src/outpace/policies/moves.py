@@ -20,14 +20,14 @@ VERSION = 1
 
 # Chosen on the made-up spaces of benchmarks/moves.py, where neighbouring values do about as well.
 # A point keeps its parent's option with this probability, else it is drawn from the preferences.
-KEEP = 0.5
+KEEP = 0.65
 # The rule of GRPO with each point in the place of a token: a few steps of gradient ascent per group, each
 # point's probability ratio clipped to 1 +- CLIP. No KL term: there is no trained policy to stay near to.
 CLIP = 0.4
-RATE = 2.0
+RATE = 4.0
 EPOCHS = 4
 # The floor under the entropy: no option's preference falls below 1/e**REACH of the favourite's.
-REACH = 4.0
+REACH = 6.0
 # Draws before the nearest candidate not yet proposed is looked up instead.
 TRIES = 64
 

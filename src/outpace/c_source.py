@@ -1,0 +1,269 @@
+"""C source: one function's definition and the types it uses, read from text that no compiler has seen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from outpace.judge.abi import C_TYPES
+
+_QUALIFIERS = {
+    "const", "extern", "static", "inline", "register", "volatile", "restrict", "constexpr", "struct", "enum", "auto",
+    "__inline", "__inline__", "__restrict", "__restrict__", "__extension__", "_Noreturn", "noexcept", "__forceinline",
+}  # fmt: skip
+# Comments and literals in one expression, so that a quote in a comment or a slash in a string opens nothing.
+_SKIPPED = re.compile(
+    r"""//(?:[^\n\\]|\\.)*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'""", re.DOTALL
+)
+_DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\\n|\\.)*", re.MULTILINE)
+_ATTRIBUTE = re.compile(r"(?:__attribute__|__declspec|alignas|_Alignas)\s*\(\(?[^()]*(?:\([^()]*\))?[^()]*\)?\)|\[\[.*?\]\]")
+
+
+@dataclass(frozen=True)
+class CParameter:
+    """One parameter; `c_type` is a key of C_TYPES, or "" where the type is none that crosses the jail."""
+
+    name: str
+    c_type: str
+    stars: int
+    const: bool
+    # The number in `T name[16]`, or 0.
+    fixed: int
+    text: str
+
+    @property
+    def plain(self) -> bool:
+        """Whether the judge can make it: a number, or a pointer to numbers."""
+        return bool(self.c_type) and self.stars <= 1 and not (self.c_type == "void" and not self.stars)
+
+
+@dataclass(frozen=True)
+class CFunction:
+    """A definition; `returns` is "" where the type is none that crosses the jail."""
+
+    name: str
+    returns: str
+    returns_stars: int
+    parameters: tuple[CParameter, ...]
+    static: bool
+    # C linkage by itself: true in C, and in C++ inside extern "C".
+    c_linkage: bool
+    # `space::` for a function in a namespace; a method or template cannot be called by name alone.
+    scope: str
+    member: bool
+    body: str
+    line: int
+    head: str
+
+
+def find_function(name: str, source: str, others: Iterable[str] = (), *, cpp: bool = False) -> CFunction | None:
+    """The definition of `name` in `source`; `others` are the headers that its types may come from."""
+    code = blanked(source)
+    types = Types([source, *others])
+    for match in re.finditer(rf"\b{re.escape(name)}\s*\(", code):
+        inside_end = _closing(code, match.end() - 1, "(", ")")
+        brace = _body_start(code, inside_end)
+        head = _head(code, match.start())
+        if brace is None or not re.sub(r"extern\s*\"C\"", "", head).strip() or re.search(r"[=.>,(!]\s*$|\b(?:return|else)\s*$", head):
+            continue
+        scope, enclosed_c, member = _scope(code, match.start()) if cpp else ("", True, False)
+        member = member or head.rstrip().endswith("::") or bool(re.search(r"\btemplate\s*<", head))
+        returns, stars = types.resolve(_unwrapped(head))
+        specifiers = types.expanded(_unwrapped(head))
+        inside = _ATTRIBUTE.sub(" ", code[match.end() : inside_end - 1])
+        pieces = [piece for piece in _split(inside) if piece.strip() not in ("", "void")]
+        return CFunction(
+            name, returns, stars, tuple(_parameter(piece, at, types) for at, piece in enumerate(pieces)),
+            static="static" in specifiers or (not cpp and "inline" in specifiers),
+            c_linkage=not cpp or enclosed_c or 'extern "C"' in head,
+            scope=scope, member=member, body=code[brace : _closing(code, brace, "{", "}")],
+            line=code.count("\n", 0, match.start()) + 1,
+            head=" ".join(code[match.start() - len(head) : inside_end].split()),
+        )  # fmt: skip
+    return None
+
+
+def defined_functions(source: str) -> list[str]:
+    """The names of what looks like function definitions, in order."""
+    code = blanked(source)
+    found = []
+    for match in re.finditer(r"\b(\w+)\s*\(", code):
+        if match[1] in ("if", "for", "while", "switch", "return", "sizeof", "catch", "defined"):
+            continue
+        if re.search(r"[\w*&>)]\s*$", _head(code, match.start())) and _body_start(
+            code, _closing(code, match.end() - 1, "(", ")")
+        ) is not None:  # fmt: skip
+            found.append(match[1])
+    return list(dict.fromkeys(found))
+
+
+def blanked(source: str) -> str:
+    """The source with comments, literals and directives blanked out, every other character where it was."""
+
+    def blank(match: re.Match[str]) -> str:
+        return match[0] if match[0] == '"C"' else re.sub(r"[^\n]", " ", match[0])
+
+    return _DIRECTIVE.sub(blank, _SKIPPED.sub(blank, source))
+
+
+class Types:
+    """The typedefs and macros of some texts, as far as they lead to numbers."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._known: dict[str, list[str]] = {}
+        for text in texts:
+            plain = _SKIPPED.sub(" ", text)
+            for name, value in re.findall(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]*([\w \t*]*)$", plain, re.MULTILINE):
+                self._known.setdefault(name, []).append(value.strip())
+            for base, name in re.findall(r"\btypedef\s+([\w\s*]+?[\s*])(\w+)\s*;", plain):
+                self._known.setdefault(name, []).append(base.strip())
+            for name in re.findall(r"\btypedef\s+enum\b[^;{]*\{[^}]*\}\s*(\w+)\s*;", plain):
+                self._known.setdefault(name, []).append("int")
+            for name, base in re.findall(r"\busing\s+(\w+)\s*=\s*([\w\s:*]+);", plain):
+                self._known.setdefault(name, []).append(base.strip())
+
+    def resolve(self, text: str) -> tuple[str, int]:
+        """The C type that a specifier text comes down to, or "", and how many stars stand after it."""
+        found, stars = self._resolve(text.replace("*", " * ").replace("std::", "").split(), 0)
+        return found, stars
+
+    def expanded(self, text: str) -> set[str]:
+        """The words of a specifier text, macros such as `#define local static` included."""
+        words = set(text.split())
+        for word in tuple(words):
+            words.update(*(value.split() for value in self._known.get(word, ())))
+        return words
+
+    def _resolve(self, words: list[str], depth: int) -> tuple[str, int]:
+        stars = words.count("*")
+        left = [word for word in words if word != "*" and word not in _QUALIFIERS and word != '"C"']
+        if number := _number_type(left):
+            return number, stars
+        if depth > 8:
+            return "", stars
+        for at, word in enumerate(left):
+            for value in self._known.get(word, ()):
+                if value != word:
+                    found, more = self._resolve([*left[:at], *value.replace("*", " * ").split(), *left[at + 1 :]], depth + 1)
+                    if found:
+                        return found, stars + more
+        # An unknown word in capitals beside a type is an attribute in disguise: API, EXPORT, FAR.
+        shorter = [word for word in left if not re.fullmatch(r"_*[A-Z][A-Z0-9_]*|__\w+", word)]
+        if shorter and len(shorter) < len(left):
+            return self._resolve([*shorter], depth + 1)[0], stars
+        return "", stars
+
+
+def _number_type(words: list[str]) -> str:
+    joined = " ".join(words)
+    if joined in C_TYPES:
+        return joined
+    if not words or set(words) - {"unsigned", "signed", "long", "short", "int", "char", "double"}:
+        return ""
+    # The order of `long unsigned int` is free in C; the ABI knows one spelling of each.
+    sign = "unsigned " if "unsigned" in words else ""
+    if "char" in words:
+        return f"{sign}char"
+    if "short" in words:
+        return f"{sign}short"
+    if "double" in words:
+        return "" if "long" in words else "double"
+    return f"{sign}{'long' if 'long' in words else 'int'}"
+
+
+def _parameter(piece: str, position: int, types: Types) -> CParameter:
+    text = " ".join(piece.split())
+    piece = re.sub(r"=.*$", "", text)  # a C++ default
+    match = re.fullmatch(r"([\w\s:*]*?[\s*])?(\w+)\s*((?:\[[^\]]*\]\s*)*)", piece.strip())
+    if match is None or not (match[1] or "").strip():
+        return CParameter(f"argument{position + 1}", "", 0, False, 0, text)
+    base, name, brackets = match[1], match[2], match[3]
+    c_type, stars = types.resolve(base)
+    fixed = re.fullmatch(r"\[\s*(?:static\s+)?(\d+)\s*\]\s*", brackets)
+    const = "const" in base.split("*")[0].split() or "const" in types.expanded(base.split("*")[0])
+    return CParameter(name, c_type, stars + brackets.count("["), const, int(fixed[1]) if fixed else 0, text)
+
+
+def _unwrapped(head: str) -> str:
+    """`API(void)` means `void`: macros around a return type say how it is exported."""
+    return re.sub(r"\w+\s*\(([^()]*)\)", r"\1", _ATTRIBUTE.sub(" ", head))
+
+
+def _head(code: str, at: int) -> str:
+    start = max(code.rfind(mark, 0, at) for mark in ";{}")
+    return code[start + 1 : at]
+
+
+def _body_start(code: str, at: int) -> int | None:
+    """Where the body opens after a parameter list, with attributes and the like between them."""
+    match = re.compile(r"\s*(?:(?:noexcept|const|override|final|[A-Z_][A-Z0-9_]*(?:\([^()]*\))?)\s*|->\s*[\w:]+\s*)*\{").match(
+        _ATTRIBUTE.sub(lambda m: " " * len(m[0]), code[at : at + 400])
+    )
+    return None if match is None else at + match.end() - 1
+
+
+def _closing(code: str, at: int, opens: str, closes: str) -> int:
+    """Just past the bracket that closes the one at `at`."""
+    depth = 0
+    for match in re.compile(rf"[{re.escape(opens + closes)}]").finditer(code, at):
+        depth += 1 if match[0] == opens else -1
+        if depth == 0:
+            return match.end()
+    return len(code)
+
+
+def _split(inside: str) -> list[str]:
+    pieces, depth, start = [], 0, 0
+    for at, mark in enumerate(inside):
+        depth += (mark in "(<[") - (mark in ")>]")
+        if mark == "," and depth == 0:
+            pieces.append(inside[start:at])
+            start = at + 1
+    return [*pieces, inside[start:]]
+
+
+def _scope(code: str, at: int) -> tuple[str, bool, bool]:
+    """The namespaces, extern "C" and class around a place."""
+    stack: list[str] = []
+    start = 0
+    for match in re.compile(r"[;{}]").finditer(code, 0, at):
+        if match[0] == "{":
+            stack.append(code[start : match.start()])
+        elif match[0] == "}" and stack:
+            stack.pop()
+        start = match.end()
+    names = [found[1] for text in stack if (found := re.search(r"\bnamespace\s+([\w:]+)\s*$", text))]
+    member = any(re.search(r"\b(?:class|struct)\s+\w[^()]*$", text) for text in stack)
+    return "".join(f"{name}::" for name in names), any('"C"' in text for text in stack), member
+
+
+def unbound(expression: str, bounds: Mapping[str, str], known: Iterable[str]) -> str | None:
+    """An index expression with each loop variable at its bound, or None where something else decides it."""
+    # What is subtracted only lowers the index.
+    expression = re.sub(r"-\s*(?:\w+|\d+)", "", " ".join(expression.split()))
+    if not re.fullmatch(r"[\w\s+*()]+", expression) or not expression.strip():
+        return None
+    names = set(known)
+    for word in set(re.findall(r"[A-Za-z_]\w*", expression)):
+        if word in bounds:
+            expression = re.sub(rf"\b{word}\b", bounds[word] if re.fullmatch(r"\w+", bounds[word]) else f"({bounds[word]})", expression)
+        elif word not in names:
+            return None
+    # The row `i * n + j` with j below n ends where row i + 1 begins.
+    row = re.fullmatch(r"(\w+) ?\* ?(\w+) ?\+ ?(\w+)", expression.strip())
+    if row and row[3] in (row[1], row[2]):
+        return f"{row[1]} * {row[2]}"
+    return expression.strip() if re.fullmatch(r"\w+( ?\* ?\w+)*", expression.strip()) else f"{expression.strip()} + 1"
+
+
+def loop_bounds(body: str) -> dict[str, str]:
+    """What each loop variable stays below, as written; of several bounds the first."""
+    bounds: dict[str, str] = {}
+    for name, sign, bound in re.findall(r"\b(\w+)\s*(<=|<|!=)\s*([\w\s*+\-().>]+?)\s*(?:;|&&|\)\s*[{;\n]|\)$)", body):
+        bound = bound.strip()
+        if re.fullmatch(r"\w+(\s*[*+]\s*\w+)*", bound) and not name.isdigit():
+            bounds.setdefault(name, f"{bound} + 1" if sign == "<=" else bound)
+        elif found := re.match(r"(\w+)\s*-", bound):
+            bounds.setdefault(name, found[1])
+    return bounds

@@ -1,0 +1,138 @@
+"""`outpace report`: tell what a run found, on one page."""
+
+from __future__ import annotations
+
+import json as json_module
+import os
+import re
+import time
+from pathlib import Path
+
+from rich.console import Console
+
+from outpace.archive import Archive, RunRecord
+from outpace.domains.program import ProgramDomain
+from outpace.errors import ArchiveError, OutpaceError
+from outpace.judge.jail import JailKind, best_jail
+from outpace.judge.judge import Judge
+from outpace.report import ablation
+from outpace.report.facts import Facts, gather
+from outpace.taskfile import load_task
+
+
+def report(
+    run: str | None = None,
+    *,
+    folder: Path = Path(".outpace"),
+    out: Path | None = None,
+    png: bool = False,
+    ablate: bool = False,
+    no_jail: bool = False,
+    json: bool = False,
+) -> int:
+    """Write a page on a run: what it claims, how it got there, and how to check it.
+
+    The page can be written while the run goes on.
+
+    Parameters
+    ----------
+    run
+        The run's name, or the task's name or folder for its newest run; by default the newest run of all.
+    folder
+        Where the run keeps its archive.
+    out
+        Where to write report.html; by default a folder of the run's name beside the archive.
+    png
+        Write each picture as a PNG file too.
+    ablate
+        First time the winner without each of its changes, which takes some seconds for each.
+    no_jail
+        Judge without a jail. Only for code you trust with this machine; used with --ablate alone.
+    json
+        Print what was written as JSON.
+    """
+    path = folder / "archive.sqlite"
+    if not path.is_file():
+        raise ArchiveError(f"{path} does not exist: start with `outpace run TASK`, or name another --folder")
+    with Archive.open(path) as archive:
+        record = find_run(archive, run)
+        receipt = folder / f"{record.name}.receipt.json"
+
+        def read() -> Facts:
+            return gather(
+                archive, record, receipt=receipt, now=time.time(), judge_alive=judge_alive(folder / "work")
+            )
+
+        facts = read()
+        if ablate:
+            _ablate(archive, facts, folder / "work", "none" if no_jail else best_jail())
+            facts = read()
+    written = _write(facts, out or folder / slug(record.name), png)
+    if json:
+        claim = facts.claim
+        found = None if claim is None else {"ratio": claim.ratio, "low": claim.low, "high": claim.high}
+        files = [str(each) for each in written]
+        print(json_module.dumps({"run": record.name, "task": record.task_name, "trials": len(facts.trials), "in_progress": facts.judging, "speed_up": found, "files": files}, indent=1))  # fmt: skip
+    else:
+        for each in written:
+            print(each)
+    return 0
+
+
+def find_run(archive: Archive, wanted: str | None) -> RunRecord:
+    """The run of this name, or the newest of this task, or the newest of all."""
+    runs = archive.runs()
+    if not runs:
+        raise ArchiveError(f"{archive.path} has no run yet: start with `outpace run TASK`")
+    if wanted is None:
+        return runs[-1]
+    task = load_task(Path(wanted)).name if (Path(wanted) / "task.toml").is_file() else wanted
+    named = [each for each in runs if each.name == wanted] or [
+        each for each in runs if each.task_name == task
+    ]
+    if not named:
+        known = ", ".join(sorted({each.name for each in runs}))
+        raise ArchiveError(f"{archive.path} has no run and no task named {wanted}: its runs are {known}")
+    return named[-1]
+
+
+def slug(name: str) -> str:
+    """A run's name as that of a folder; it may hold anything a user typed."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-") or "run"
+
+
+def judge_alive(workspace: Path) -> bool:
+    """Whether a judge of another process works here; each has a folder with its process's number."""
+    owners = {each.name.split("-")[1] for each in workspace.glob("judge-*-*")}
+    return any(owner.isdigit() and Path(f"/proc/{owner}").exists() for owner in owners - {str(os.getpid())})
+
+
+def _ablate(archive: Archive, facts: Facts, workspace: Path, jail: JailKind) -> None:
+    if facts.winner is None or facts.task is None or facts.reference is None:
+        raise OutpaceError(f"run {facts.run.name} has no winner to take apart: leave out --ablate")
+    with (
+        Console(stderr=True).status("starting") as status,
+        Judge(ProgramDomain(facts.task), jail=jail, workspace=workspace) as judge,
+    ):
+        found = ablation.ablate(facts.reference, facts.winner, judge, status.update)
+    archive.note(facts.run, "ablation", found)
+
+
+def _write(facts: Facts, out: Path, png: bool) -> list[Path]:
+    try:
+        from outpace.report.gallery import pictures
+    except ImportError as error:
+        raise OutpaceError(
+            f"pictures need the extra `report` ({error}): pip install 'outpace[report]'"
+        ) from None
+    # Not at the top either: these take a second to load, which every other command would pay too.
+    from outpace.report.page import render, write
+
+    made = pictures(facts)
+    written = [out / "report.html"]
+    with Console(stderr=True).status("drawing"):
+        write(written[0], render(facts, {each.name: (each.title, each.caption, each.svg()) for each in made}))
+        for each in made if png else []:
+            written.append(out / f"{each.name}.png")
+            write(written[-1], each.png())
+    return written

@@ -1,0 +1,119 @@
+"""Facts: what the report needs of a run, read from the archive once, so that everything after is pure."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from outpace.archive import Archive, RunRecord, Trial
+from outpace.candidate import Candidate, reference
+from outpace.errors import ReceiptError, TaskError
+from outpace.exemplars import Scored
+from outpace.judge.verdict import SpeedUp, Verdict
+from outpace.receipt import Receipt, read_receipt
+from outpace.task import Task
+from outpace.taskfile import make_task
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A run as it stood when the page was written; prompts and replies are left out, for no figure shows them."""
+
+    run: RunRecord
+    # None where this version cannot read the stored task file; then there is no reference to compare with.
+    task: Task | None
+    trials: tuple[Trial, ...]
+    best: Scored | None
+    # The sources of `best`, if it is a win.
+    winner: Candidate | None
+    receipt: Receipt | None
+    receipt_name: str
+    receipt_problem: str
+    ablation: Mapping[str, Any] | None
+    # Whether a judge was at work on this run.
+    judging: bool
+    written_at: float
+
+    @property
+    def reference(self) -> Candidate | None:
+        """The task's own sources."""
+        return None if self.task is None else reference(self.task)
+
+    @property
+    def winning_trial(self) -> Trial | None:
+        """The trial that found the winner."""
+        if self.best is None or self.winner is None:
+            return None
+        return next((trial for trial in self.trials if trial.id == self.best.trial), None)
+
+    @property
+    def confirmed(self) -> Verdict | None:
+        """What the winner may claim: its confirmation, if that is a win too."""
+        trial = self.winning_trial
+        found = None if trial is None else trial.confirmation
+        return found if found is not None and found.speed_up is not None and found.speed_up.win else None
+
+    @property
+    def claim(self) -> SpeedUp | None:
+        """The speed-up that is published."""
+        return None if self.confirmed is None else self.confirmed.speed_up
+
+    @property
+    def open_trial(self) -> Trial | None:
+        """The first trial without a verdict."""
+        return next((trial for trial in self.trials if trial.state != "judged"), None)
+
+
+def gather(archive: Archive, run: RunRecord, *, receipt: Path, now: float, judge_alive: bool) -> Facts:
+    """Everything the page tells of this run; `receipt` is where the run leaves its receipt."""
+    # The leader before the trials: a run that goes on adds trials, and the leader must be among those read.
+    best = archive.best(run)
+    winner = archive.candidate(best.hash) if best is not None and best.win else None
+    trials = tuple(dataclasses.replace(trial, prompt="", reply=None) for trial in archive.trials(run))
+    found, problem = _receipt(receipt, winner)
+    ablation = archive.notes(run).get("ablation")
+    about_winner = (
+        isinstance(ablation, dict) and winner is not None and ablation.get("candidate") == winner.hash
+    )
+    return Facts(
+        run=run,
+        task=_task(archive, run),
+        trials=trials,
+        best=best,
+        winner=winner,
+        receipt=found,
+        receipt_name=receipt.name,
+        receipt_problem=problem,
+        ablation=ablation if about_winner else None,
+        judging=judge_alive and not _busy_elsewhere(archive, run, trials),
+        written_at=now,
+    )
+
+
+def _task(archive: Archive, run: RunRecord) -> Task | None:
+    try:
+        return make_task(Path(run.task_name), archive.task_files(run.task_hash))
+    except (TaskError, KeyError):
+        return None
+
+
+def _receipt(path: Path, winner: Candidate | None) -> tuple[Receipt | None, str]:
+    if winner is None or not path.is_file():
+        return None, ""
+    try:
+        found = read_receipt(path)
+    except ReceiptError as error:
+        return None, str(error).replace(str(path), path.name)
+    if found.candidate.hash != winner.hash:
+        return None, f"{path.name} is of an earlier winner; the run writes a new one when it ends."
+    return found, ""
+
+
+def _busy_elsewhere(archive: Archive, run: RunRecord, trials: tuple[Trial, ...]) -> bool:
+    """Whether another run of this archive asked something after the last that happened here."""
+    last = max((trial.judged_at or trial.asked_at for trial in trials), default=run.started_at)
+    others = (archive.open_trial(other) for other in archive.runs() if other.id != run.id)
+    return any(trial is not None and trial.asked_at > last for trial in others)

@@ -1,0 +1,269 @@
+"""Figures: facts of a run become the rows that each picture is drawn from."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from outpace.archive import Trial
+from outpace.judge.statistics import log_ratios
+from outpace.judge.verdict import Bucket, Outcome, Sample, SpeedUp, Verdict, toward_one
+from outpace.report.ablation import Finding
+from outpace.report.text import brief
+
+Row = dict[str, Any]
+
+FASTER, NOT_FASTER, NOT_CONFIRMED = "faster", "not faster", "not confirmed"
+_WORDS: Mapping[Outcome, str] = {
+    Outcome.TOO_NOISY: "too noisy",
+    Outcome.WRONG: "wrong answer",
+    Outcome.CRASHED: "crashed",
+    Outcome.TIMED_OUT: "timed out",
+    Outcome.REFUSED: "over a limit",
+    Outcome.BUILD_FAILED: "build failed",
+    Outcome.UNUSABLE: "unusable reply",
+    Outcome.CHEATING: "cheating",
+}
+# From the best to the worst, which is also the order in which pictures and counts show them.
+LABELS = (FASTER, NOT_FASTER, NOT_CONFIRMED, *_WORDS.values())
+CONTRASTS = 12
+LINEAGE = 300
+
+
+def words(outcome: str) -> str:
+    """An outcome as people read it."""
+    return _WORDS.get(Outcome(outcome), outcome)
+
+
+def times(ratio: float) -> str:
+    """A speed-up as people read it, rounded toward 1."""
+    return f"{toward_one(ratio):.2f}×"
+
+
+def label(trial: Trial) -> str:
+    """How a judged trial ended, in words; a win that its confirmation took back is not called one."""
+    if trial.verdict is None:
+        return "open"
+    if trial.verdict.outcome is not Outcome.OK:
+        return words(trial.verdict.outcome)
+    found = trial.verdict.speed_up
+    if found is None or not found.win:
+        return NOT_FASTER
+    confirmed = trial.confirmation
+    if confirmed is None or confirmed.outcome is Outcome.TOO_NOISY:
+        return FASTER
+    return FASTER if confirmed.speed_up is not None and confirmed.speed_up.win else NOT_CONFIRMED
+
+
+def score(trial: Trial) -> SpeedUp | None:
+    """The confirmed speed-up where there is one, else the one that was found; None when it is not correct."""
+    confirmed = trial.confirmation
+    if confirmed is None or confirmed.outcome is Outcome.TOO_NOISY:
+        return None if trial.verdict is None else trial.verdict.speed_up
+    return confirmed.speed_up
+
+
+def sentence(trial: Trial) -> str:
+    """One line on a trial, for a tooltip."""
+    found = score(trial)
+    text = f"trial {trial.number}: {label(trial)}"
+    if found is not None:
+        confirmed = trial.confirmation is not None and trial.confirmation.speed_up is not None
+        return f"{text}, {times(found.ratio)} ({found.low:.3f} to {found.high:.3f}){', confirmed' if confirmed else ''}"
+    reason = trial.verdict.reason if trial.verdict else ""
+    return f"{text}: {brief(reason, 80)}" if reason else text
+
+
+def best_so_far(trials: Sequence[Trial]) -> list[Row]:
+    """Every timed trial, and the best proven speed-up by then; the reference is what a run starts from."""
+    rows: list[Row] = []
+    best = 1.0
+    for trial in trials:
+        found = score(trial)
+        if found is None:
+            continue
+        leads = label(trial) == FASTER and found.ratio > best
+        best = found.ratio if leads else best
+        rows.append(
+            {
+                "trial": trial.number,
+                "ratio": found.ratio,
+                "low": found.low,
+                "high": found.high,
+                "leads": leads,
+                "best": best,
+                "text": sentence(trial),
+            }  # fmt: skip
+        )
+    return rows
+
+
+def verdicts(trials: Sequence[Trial]) -> list[Row]:
+    """Every judged trial with how it ended."""
+    return [
+        {"trial": trial.number, "label": label(trial), "text": sentence(trial)}
+        for trial in trials
+        if trial.verdict is not None
+    ]
+
+
+def verdict_counts(trials: Iterable[Trial]) -> list[Row]:
+    """How many trials ended in each way, those that occurred, from the best to the worst."""
+    counts = Counter(label(trial) for trial in trials if trial.verdict is not None)
+    return [{"label": name, "count": counts[name]} for name in LABELS if counts[name]]
+
+
+def timings(verdict: Verdict, *, parallel: bool) -> list[Row]:
+    """Each bucket's ratio, and the milliseconds per call of both sides; disturbed buckets did not count."""
+    rows: list[Row] = []
+    for number, bucket in enumerate(verdict.buckets, 1):
+        ratio = next(iter(log_ratios([bucket], parallel=parallel)), None)
+        if ratio is not None:
+            reference, candidate = (
+                per_call(side, bucket, parallel=parallel) for side in (bucket.reference, bucket.candidate)
+            )
+            rows.append(
+                {
+                    "bucket": number,
+                    "ratio": math.exp(ratio),
+                    "reference": reference,
+                    "candidate": candidate,
+                    "text": f"bucket {number}: {times(math.exp(ratio))}, "
+                    f"{milliseconds(candidate)} per call against {milliseconds(reference)}",
+                }  # fmt: skip
+            )
+    return rows
+
+
+def per_call(samples: Sequence[Sample], bucket: Bucket, *, parallel: bool) -> float:
+    """Milliseconds per call: of CPU time, or of wall time where several cores may be at work."""
+    spent = sum(sample.wall if parallel else sample.cpu for sample in samples)
+    return spent / 1e6 / max(bucket.calls * len(samples), 1)
+
+
+def milliseconds(value: float) -> str:
+    """A short time in the unit that suits it."""
+    for unit, size in (("s", 1e3), ("ms", 1.0), ("µs", 1e-3)):
+        if value >= size:
+            return f"{value / size:.3g} {unit}"
+    return f"{value * 1e6:.3g} ns"
+
+
+def median_times(rows: Sequence[Row]) -> tuple[float, float] | None:
+    """The medians over buckets of the reference's and the winner's milliseconds per call."""
+    if not rows:
+        return None
+    return statistics.median(row["reference"] for row in rows), statistics.median(
+        row["candidate"] for row in rows
+    )
+
+
+def lineage(trials: Sequence[Trial], winner: str | None, limit: int = LINEAGE) -> list[Row]:
+    """Each correct candidate beside its parent; trial 0 is the reference. The winner's line is marked.
+
+    Where there are more than `limit`, the winner's line and the fastest are kept.
+    """
+    first: dict[str, Trial] = {}
+    for trial in trials:
+        if trial.candidate is not None and score(trial) is not None:
+            first.setdefault(trial.candidate, trial)
+    line = _ancestry(first, winner)
+    by_speed = sorted(first.values(), key=lambda trial: -_ratio(trial))
+    kept = {trial.candidate for trial in by_speed[:limit]} | line
+    rows: list[Row] = []
+    for hash_, trial in first.items():
+        if hash_ in kept:
+            parent = first.get(trial.parent) if trial.parent is not None else None
+            rows.append(
+                {
+                    "trial": trial.number,
+                    "ratio": _ratio(trial),
+                    "parent": 0 if parent is None else parent.number,
+                    "parent_ratio": 1.0 if parent is None else _ratio(parent),
+                    "winning": hash_ in line,
+                    "text": sentence(trial),
+                }  # fmt: skip
+            )
+    return rows
+
+
+def _ancestry(first: Mapping[str, Trial], winner: str | None) -> set[str]:
+    line: set[str] = set()
+    while winner is not None and winner in first and winner not in line:
+        line.add(winner)
+        winner = first[winner].parent
+    return line
+
+
+def _ratio(trial: Trial) -> float:
+    found = score(trial)
+    return 1.0 if found is None else found.ratio
+
+
+def costs(trials: Sequence[Trial]) -> list[Row]:
+    """What had been spent after each trial, one series for each measure that was spent at all."""
+    sums = {"minutes of judging": 0.0, "minutes of the policy": 0.0, "thousand tokens": 0.0, "money": 0.0}
+    rows: list[Row] = []
+    for trial in trials:
+        judged = (
+            [trial.confirmation] if trial.duplicate_of is not None else [trial.verdict, trial.confirmation]
+        )
+        sums["minutes of judging"] += sum(each.seconds for each in judged if each is not None) / 60
+        sums["minutes of the policy"] += trial.cost.seconds / 60
+        sums["thousand tokens"] += (trial.cost.tokens_in + trial.cost.tokens_out) / 1000
+        sums["money"] += trial.cost.money
+        rows += [{"trial": trial.number, "measure": name, "total": value} for name, value in sums.items()]
+    return [row for row in rows if sums[row["measure"]] > 0]
+
+
+def contrast(trials: Sequence[Trial], limit: int = CONTRASTS) -> list[Row]:
+    """Which exemplars a trial was shown and how far it went beyond the faster of them, largest gains first."""
+    known: dict[str, Trial] = {}
+    for trial in trials:
+        if trial.candidate is not None and score(trial) is not None:
+            known.setdefault(trial.candidate, trial)
+    rows: list[Row] = []
+    for trial in trials:
+        shown = sorted((known[each] for each in trial.exemplars if each in known), key=_ratio)
+        found = score(trial)
+        if not shown or found is None:
+            continue
+        gain = found.ratio / _ratio(shown[-1])
+        pair = " and ".join(f"trial {each.number} at {times(_ratio(each))}" for each in shown)
+        rows.append(
+            {
+                "trial": trial.number,
+                "slower": _ratio(shown[0]),
+                "faster": _ratio(shown[-1]),
+                "ratio": found.ratio,
+                "gain": gain,
+                "text": f"trial {trial.number}: {times(found.ratio)} after seeing {pair}",
+            }  # fmt: skip
+        )
+    return sorted(rows, key=lambda row: -row["gain"])[:limit]
+
+
+def ablation(findings: Sequence[Finding]) -> list[Row]:
+    """What each change of the winner is worth; those that cannot be left out come without a figure."""
+    rows: list[Row] = []
+    for each in findings:
+        note = ""
+        if each.outcome == Outcome.TOO_NOISY:
+            note = "too noisy to tell"
+        elif each.ratio is None:
+            note = f"needed: {words(each.outcome)} without it"
+        rows.append(
+            {
+                "number": each.number,
+                "title": each.title,
+                "ratio": each.ratio,
+                "low": each.low,
+                "high": each.high,
+                "note": note,
+                "reason": each.reason,
+            }  # fmt: skip
+        )
+    return rows

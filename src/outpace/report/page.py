@@ -1,0 +1,281 @@
+"""The page: facts and pictures become one HTML file that needs nothing else."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from outpace import __version__
+from outpace.archive import Trial
+from outpace.errors import OutpaceError
+from outpace.judge.verdict import SpeedUp
+from outpace.report import figures
+from outpace.report.ablation import Finding, read_findings
+from outpace.report.diff import Part, parts
+from outpace.report.facts import Facts
+from outpace.report.text import brief, cut, shown
+
+# What a page shows of text that may have any length; a thousand trials must stay below 1.5 MB.
+_REASON, _DESIGN, _WORDS, _LINE, _LINES = 160, 160, 6000, 400, 1500
+_GROUPS = {
+    "faster": "accent",
+    "not faster": "calm",
+    "not confirmed": "calm",
+    "too noisy": "calm",
+    "open": "calm",
+}
+
+
+def render(facts: Facts, drawn: Mapping[str, tuple[str, str, str]]) -> str:
+    """The page; `drawn` holds by name each picture's title, caption and SVG."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("outpace.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["shown"] = shown
+    pictures = {
+        # The only markup that is not escaped: `svg.tidy` has built it anew from known elements.
+        name: {"title": title, "caption": caption, "svg": Markup(svg)}
+        for name, (title, caption, svg) in drawn.items()
+    }
+    return environment.get_template("report.html").render(pictures=pictures, **context(facts))
+
+
+def write(path: Path, content: str | bytes) -> None:
+    """Put the file in its place whole, so that a browser never reads half of it."""
+    data = content.encode() if isinstance(content, str) else content
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # A name of its own: two reports may be written at once.
+        number, part = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(number, "wb") as file:
+                file.write(data)
+            Path(part).chmod(0o644)
+            Path(part).replace(path)
+        except BaseException:
+            Path(part).unlink(missing_ok=True)
+            raise
+    except OSError as fault:
+        raise OutpaceError(
+            f"cannot write {path} ({fault.strerror}): name another folder with --out"
+        ) from fault
+
+
+def context(facts: Facts) -> dict[str, Any]:
+    """Everything the template tells, as plain values."""
+    counts = figures.verdict_counts(facts.trials)
+    winning = facts.winning_trial
+    return {
+        "version": __version__,
+        "task": facts.run.task_name,
+        "run": facts.run.name,
+        "policy": facts.run.policy,
+        "written": _date(facts.written_at),
+        "status": status(facts),
+        "in_progress": facts.judging,
+        "judged": sum(row["count"] for row in counts),
+        "counts": [{**row, "tone": _tone(row["label"])} for row in counts],
+        "claim": _claim(facts),
+        "unproven": unproven(facts),
+        "winner": None if winning is None else _winner(facts, winning),
+        "changes": _changes(facts),
+        "trials": [_trial(trial, winning) for trial in facts.trials],
+        "task_facts": task_facts(facts),
+        "machine_facts": machine_facts(facts),
+        "receipt": facts.receipt_name if facts.receipt is not None else "",
+        "receipt_problem": facts.receipt_problem,
+    }
+
+
+def status(facts: Facts) -> str:
+    """Whether the run goes on, in a sentence."""
+    judged = sum(trial.state == "judged" for trial in facts.trials)
+    trials = f"{judged} {'trial' if judged == 1 else 'trials'} judged"
+    still = facts.open_trial
+    if facts.judging and still is not None:
+        waited = max(facts.written_at - still.asked_at, 0)
+        return f"In progress: {trials}, trial {still.number} under way for {waited:.0f} s when this page was written."
+    if facts.judging:
+        return f"In progress: {trials}; the best is being confirmed, or the claim prepared."
+    if still is not None:
+        return f"Stopped in trial {still.number}, with {trials}; the same command goes on with it."
+    return f"Not running: {trials}." if facts.trials else "Nothing was tried yet."
+
+
+def unproven(facts: Facts) -> str:
+    """Why nothing is claimed, or ""."""
+    if facts.claim is not None:
+        return ""
+    if not any(trial.verdict is not None for trial in facts.trials):
+        return "There is no verdict yet, so there is nothing to claim."
+    if facts.best is None:
+        return "No candidate has passed the checks, so nothing was timed to its end."
+    best = figures.times(facts.best.ratio)
+    if facts.best.win:
+        return f"The fastest candidate was found at {best}, but that is not confirmed in fresh processes yet, so it is not claimed."  # noqa: E501
+    return f"No candidate is proven faster than the reference. The fastest was timed at {best} (99% interval {facts.best.low:.3f} to {facts.best.high:.3f})."  # noqa: E501
+
+
+def task_facts(facts: Facts) -> list[tuple[str, str]]:
+    """What was asked for and under which rules."""
+    task = facts.task
+    rows = [("Task", facts.run.task_name), ("Task hash", facts.run.task_hash[:16])]
+    if task is None:
+        return [*rows, ("Task file", "cannot be read by this version of Outpace")]
+    called = task.entry.function or " ".join(task.entry.command)
+    limits = task.limits
+    rows += [
+        ("Called", called if task.entry.kind != "python" else f"{called} in {task.entry.module}"),
+        ("May be edited", ", ".join(task.editable)),
+    ]
+    if task.build.compiler:
+        rows.append(("Built with", f"{task.build.compiler} {' '.join(task.build.flags)}"))
+    if task.build.flag_choices:
+        groups = (" or ".join(flag or "none" for flag in group) for group in task.build.flag_choices)
+        rows.append(("Flags to choose", "; ".join(groups)))
+    agreement = (
+        f"within a relative {task.checking.tolerance:g}"
+        if task.checking.tolerance
+        else "exactly, or by the task's own check"
+    )  # noqa: E501
+    return [
+        *rows,
+        ("Limits", f"{limits.seconds:g} s, {limits.memory_mb} MB, {limits.threads} thread{'s' if limits.threads > 1 else ''}"),
+        ("Answers agree", agreement),
+        ("A win is", f"more than {task.timing.margin:g}× with 99% confidence"),
+    ]  # fmt: skip
+
+
+def machine_facts(facts: Facts) -> list[tuple[str, str]]:
+    """Where it was timed; figures of other machines may differ."""
+    machine = facts.run.machine
+    names = {
+        "cpu": "Processor", "architecture": "Architecture", "cores": "Cores", "flags": "Vector extensions",
+        "memory_mb": "Memory, MB", "governor": "Frequency governor", "kernel": "Linux", "compiler": "Compiler", "python": "Python",
+    }  # fmt: skip
+    rows = [(name, _plain(machine[key])) for key, name in names.items() if machine.get(key)]
+    if facts.receipt is not None:
+        rows.append(("Jail", facts.receipt.jail))
+    settings = ", ".join(f"{key} {_plain(value)}" for key, value in facts.run.settings.items())
+    return [*rows, ("Policy", facts.run.policy), ("Settings", settings or "none"), ("Seed", str(facts.run.seed)), ("Started", _date(facts.run.started_at))]  # fmt: skip
+
+
+def _claim(facts: Facts) -> dict[str, Any] | None:
+    claim, verdict = facts.claim, facts.confirmed
+    if claim is None or verdict is None:
+        return None
+    rows = figures.timings(verdict, parallel=facts.task is not None and facts.task.limits.parallel)
+    medians = figures.median_times(rows)
+    receipt = facts.receipt
+    over = None if receipt is None else receipt.over_best_flags
+    return {
+        "ratio": figures.times(claim.ratio),
+        "interval": _interval(claim),
+        "buckets": claim.buckets,
+        "before": "" if medians is None else figures.milliseconds(medians[0]),
+        "after": "" if medians is None else figures.milliseconds(medians[1]),
+        "clock": "wall time" if facts.task is not None and facts.task.limits.parallel else "CPU time",
+        "best_flags": " ".join(receipt.best_flags) if receipt is not None else "",
+        "over_best_flags": None if over is None else {"ratio": figures.times(over.ratio), "interval": _interval(over), "win": over.win},
+        "flags_known": receipt is not None,
+    }  # fmt: skip
+
+
+def _winner(facts: Facts, trial: Trial) -> dict[str, Any]:
+    assert facts.winner is not None
+    own = facts.reference
+    return {
+        "number": trial.number,
+        "hash": facts.winner.hash[:12],
+        "analysis": cut(trial.analysis.strip(), _WORDS),
+        "design": cut(trial.design.strip(), _WORDS),
+        "flags": " ".join(facts.winner.flags),
+        "own_flags": "" if own is None else " ".join(own.flags),
+        "flags_changed": own is not None and own.flags != facts.winner.flags,
+    }
+
+
+def _changes(facts: Facts) -> list[dict[str, Any]]:
+    """The winning diff, change by change, cut where it is longer than anyone would read."""
+    if facts.winner is None or facts.reference is None:
+        return []
+    worth = {finding.number: finding for finding in read_findings(facts.ablation)}
+    left = _LINES
+    changes = []
+    for part in parts(facts.reference, facts.winner):
+        lines = part.hunk.lines if part.hunk is not None else ()
+        changes.append(_change(part, left, worth.get(part.number)))
+        left = max(left - len(lines), 0)
+    return changes
+
+
+def _change(part: Part, room: int, finding: Finding | None) -> dict[str, Any]:
+    lines = part.hunk.lines if part.hunk is not None else ()
+    return {
+        "number": part.number,
+        "title": part.title,
+        "worth": _worth(finding),
+        "lines": [
+            {"kind": line.kind, "sign": {"same": " ", "old": "−", "new": "+"}[line.kind], "number": line.new or line.old, "text": _code(line.text)}
+            for line in lines[:room]
+        ],
+        "left_out": max(len(lines) - room, 0),
+    }  # fmt: skip
+
+
+def _worth(finding: Finding | None) -> str:
+    rows: Sequence[figures.Row] = figures.ablation([finding]) if finding is not None else []
+    if not rows:
+        return ""
+    row = rows[0]
+    if row["ratio"] is None:
+        return str(row["note"])
+    return f"worth {figures.times(row['ratio'])} ({row['low']:.3f} to {row['high']:.3f})"
+
+
+def _code(line: str) -> str:
+    text = line.rstrip("\r\n")
+    return cut(text, _LINE)
+
+
+def _trial(trial: Trial, winning: Trial | None) -> dict[str, Any]:
+    found = figures.score(trial)
+    label = figures.label(trial)
+    reason = trial.verdict.reason if trial.verdict is not None else ""
+    return {
+        "number": trial.number,
+        "label": label,
+        "tone": _tone(label),
+        "ratio": "" if found is None else figures.times(found.ratio),
+        "interval": "" if found is None else f"{found.low:.3f} to {found.high:.3f}",
+        "text": brief(reason, _REASON) if reason else brief(trial.design, _DESIGN),
+        "winner": winning is not None and trial.id == winning.id,
+        "duplicate": trial.duplicate_of is not None,
+    }
+
+
+def _tone(label: str) -> str:
+    return _GROUPS.get(label, "fail")
+
+
+def _interval(found: SpeedUp) -> str:
+    return f"{found.low:.3f} to {found.high:.3f}"
+
+
+def _plain(value: object) -> str:
+    return ", ".join(str(each) for each in value) if isinstance(value, list | tuple) else str(value)
+
+
+def _date(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"

@@ -1,0 +1,273 @@
+"""The skeleton of a task: source text and a function's name become the files of a task folder, guesses and gaps marked."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+
+from outpace import skeleton_text
+from outpace.c_source import CFunction, defined_functions, find_function
+from outpace.errors import TaskError
+from outpace.skeleton_c import VARIANTS, plan_c
+from outpace.skeleton_python import PythonFunction, choices, defined_python, find_python, make_lines
+from outpace.skeleton_text import judge_file, variable
+
+C_SUFFIXES = (".c",)
+CPP_SUFFIXES = (".cc", ".cpp", ".cxx", ".c++", ".hpp", ".hh")
+FILL_IN = "fill in: "
+_GLUE = "outpace_glue"
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a task is made from; `files` holds the main file and all it needs, by the names they get in the folder."""
+
+    main: str
+    files: Mapping[str, bytes]
+    # Further C files to compile, folders to include from, Python distributions to make visible.
+    units: tuple[str, ...] = ()
+    includes: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+    # The dotted name to import the main file by, where it is part of a package and cannot stand alone.
+    module: str = ""
+
+    @property
+    def suffix(self) -> str:
+        """What tells the language."""
+        return PurePosixPath(self.main).suffix
+
+    def text(self, name: str) -> str:
+        """A file's text, as far as it is text."""
+        return self.files[name].decode("utf-8", "replace")
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A line that somebody has to write; `line` counts from 1."""
+
+    file: str
+    line: int
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.what}"
+
+
+@dataclass(frozen=True)
+class Skeleton:
+    """The files of a task folder; it is ready to be tried where there are no gaps."""
+
+    name: str
+    files: Mapping[str, bytes]
+    gaps: tuple[Gap, ...]
+    # What is called, in a few words.
+    entry: str
+
+    def sized(self, size: int) -> Skeleton:
+        """The same with inputs of another size."""
+        judge = skeleton_text.resized(self.files["judge.py"].decode(), size)
+        return replace(self, files={**self.files, "judge.py": judge.encode()})
+
+    def guess(self) -> Gap:
+        """The first guessed line, for a guess that turned out not to work."""
+        lines = self.files["judge.py"].decode().splitlines()
+        at = lines.index("def make_input(rng: np.random.Generator) -> dict:")
+        return Gap("judge.py", at + 2, lines[at + 1].strip())
+
+
+def skeletons(source: Source, function: str, *, name: str, glue: bool = False) -> list[Skeleton]:
+    """Task folders to try, likeliest first; `glue` puts a wrapper around a Python function that makes its answer plain."""
+    if source.suffix == ".py":
+        found = _python(source, function)
+        return [_python_skeleton(source, found, chosen, name, glue) for chosen in choices(found)]
+    if source.suffix not in (*C_SUFFIXES, *CPP_SUFFIXES):
+        known = ", ".join((".py", *C_SUFFIXES, *CPP_SUFFIXES))
+        raise TaskError(f"{source.main} is neither C, C++ nor Python: its name should end with one of {known}")
+    found_c = _c(source, function)
+    made = [_c_skeleton(source, found_c, name, variant) for variant in VARIANTS]
+    return [each for at, each in enumerate(made) if each.files not in [earlier.files for earlier in made[:at]]]
+
+
+# C
+
+
+def _c(source: Source, function: str) -> CFunction:
+    text = source.text(source.main)
+    others = [source.text(name) for name in source.files if name != source.main]
+    found = find_function(function, text, others, cpp=source.suffix in CPP_SUFFIXES)
+    if found is None:
+        raise _unknown(source.main, function, defined_functions(text))
+    return found
+
+
+def _c_skeleton(source: Source, function: CFunction, name: str, variant: str) -> Skeleton:
+    cpp = source.suffix in CPP_SUFFIXES
+    plan = plan_c(function, source.main, cpp=cpp, variant=variant)
+    files = dict(source.files)
+    unit = source.main
+    if plan.glue:
+        unit = f"{_GLUE}.cpp" if cpp else f"{_GLUE}.c"
+        files[unit] = plan.glue.encode()
+    flags = ["-O2", *(f"-I{folder}" for folder in source.includes)]
+    build = [
+        "[build]",
+        f'compiler = "{"c++" if cpp else "cc"}"',
+        f"sources = {_toml([unit, *source.units])}",
+        f"flags = {_toml(flags)}",
+        'flag_choices = [["-O2", "-O3"], ["", "-march=native"]]',
+    ]
+    entry = ["[entry]", 'kind = "c"', f"function = {_toml(plan.declaration)}"]
+    checking = ["[checking]", f"tolerance = {plan.guess.tolerance:g}"] if plan.guess.tolerance else []
+    description = _comment_above(source.text(source.main), function.line) or function.head
+    files["judge.py"] = judge_file(name, plan.guess.lines, plan.guess.values).encode()
+    return _finish(name, source, files, description, [build, entry, checking], plan.declaration)
+
+
+def _comment_above(text: str, line: int) -> str:
+    """The comment that ends right above a definition, without its marks."""
+    lines = [each.strip() for each in text.splitlines()[: line - 1]]
+    taken: list[str] = []
+    while lines and lines[-1].startswith("//"):
+        taken.insert(0, lines.pop())
+    if not taken and lines and lines[-1].endswith("*/"):
+        while lines:
+            taken.insert(0, lines.pop())
+            if "/*" in taken[0]:
+                break
+    words = re.sub(r"^[/*\s]+|[*/\s]+$", "", " ".join(re.sub(r"^(?://+|/\*+|\*+/?)", "", each) for each in taken))
+    # Rulers and licences say nothing about the function.
+    return "" if len(words) > 800 or not re.search(r"[a-z]{3}", words) else " ".join(words.split())
+
+
+# Python
+
+
+def _python(source: Source, function: str) -> PythonFunction:
+    text = source.text(source.main)
+    try:
+        found = find_python(function, text)
+    except SyntaxError as error:
+        raise TaskError(f"{source.main} is not Python of this version: line {error.lineno}: {error.msg}") from None
+    if found is None:
+        raise _unknown(source.main, function, defined_python(text))
+    if found.asynchronous:
+        raise TaskError(f"{function} is asynchronous: write a plain function around it and give that one")
+    return found
+
+
+def _python_skeleton(
+    source: Source, function: PythonFunction, chosen: Mapping[str, str], name: str, glue: bool
+) -> Skeleton:
+    files = dict(source.files)
+    module, called = source.main, function.name
+    if glue or source.module or function.positional or function.generator:
+        module, called = f"{_GLUE}.py", "call"
+        files[module] = _python_glue(source, function).encode()
+    lines = make_lines(function, chosen)
+    if not function.parameters:
+        what = "takes its arguments by position" if function.variadic else "takes no argument, so its answer cannot depend on one"
+        lines = [f"raise NotImplementedError({f'{FILL_IN}{function.name} {what}: wrap it in a function with parameters'!r})"]
+    values = {each.name: variable(each.name) for each in function.parameters}
+    files["judge.py"] = judge_file(name, lines, values).encode()
+    entry = ["[entry]", 'kind = "python"', f"module = {_toml(module)}", f"function = {_toml(called)}"]
+    environment = ["[environment]", f"packages = {_toml(list(source.packages))}"] if source.packages else []
+    checking = ["[checking]", "tolerance = 1e-9"]
+    description = function.docstring.split(">>>")[0].strip() or f"The Python function {function.name}."
+    signature = f"{function.name}({', '.join(values)})"
+    return _finish(name, source, files, description[:800], [entry, environment, checking], signature)
+
+
+def _python_glue(source: Source, function: PythonFunction) -> str:
+    if source.module:
+        load = f"from {source.module} import {function.name} as function"
+        imports = ""
+    else:
+        # By its path: the standard library may have a module of the same name, loaded already.
+        imports = "import importlib.util\nfrom pathlib import Path\n"
+        load = (
+            f'spec = importlib.util.spec_from_file_location({PurePosixPath(source.main).stem!r}, Path(__file__).parent / {source.main!r})\n'
+            "module = importlib.util.module_from_spec(spec)\n"
+            "spec.loader.exec_module(module)\n"
+            f"function = module.{function.name}"
+        )
+    arguments = ", ".join(
+        each.name if each.name in function.positional else f"{each.name}={each.name}" for each in function.parameters
+    )
+    names = ", ".join(each.name for each in function.parameters)
+    return f'''"""Calls {function.name} and makes its answer plain. Not editable: what this costs weighs on both sides alike."""
+
+{imports}
+{load}
+
+
+def call({names}):
+    answer = function({arguments})
+    # A function that returns nothing may have changed its arguments.
+    return plain([{names}] if answer is None else answer)
+
+
+def plain(value):
+    """None, numbers, texts and lists alone, which is what can leave the jail."""
+    if value is None or type(value) in (bool, int, float, str, bytes):
+        return value
+    if isinstance(value, dict):
+        return [[plain(key), plain(item)] for key, item in value.items()]
+    if isinstance(value, (set, frozenset)):
+        return sorted((plain(item) for item in value), key=repr)
+    if isinstance(value, (list, tuple)) or hasattr(value, "__next__"):
+        return [plain(item) for item in value]
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return repr(value)
+'''
+
+
+# Both
+
+
+def _finish(
+    name: str, source: Source, files: dict[str, bytes], description: str, tables: Sequence[Sequence[str]], entry: str
+) -> Skeleton:
+    head = [f"name = {_toml(name)}", f"description = {_toml(description)}", f"editable = {_toml([source.main])}"]
+    text = "\n\n".join("\n".join(table) for table in [head, *tables, ["[limits]", "seconds = 5"]] if table)
+    files["task.toml"] = f"{text}\n".encode()
+    files["README.md"] = _readme(name, source.main, entry).encode()
+    return Skeleton(name, files, tuple(_gaps(files)), entry)
+
+
+def _gaps(files: Mapping[str, bytes]) -> list[Gap]:
+    found = []
+    for name in files:
+        if name != "judge.py" and not name.startswith(_GLUE):
+            continue
+        for number, line in enumerate(files[name].decode().splitlines(), 1):
+            if FILL_IN in line and ("NotImplementedError" in line or line.startswith("#error")):
+                found.append(Gap(name, number, line[line.index(FILL_IN) + len(FILL_IN) :].rstrip("\"')")))
+    return found
+
+
+def _readme(name: str, main: str, entry: str) -> str:
+    return f"""# {name}
+
+`{entry}` in `{main}`, to be made faster.
+
+The inputs in `judge.py` were guessed from the source. Read them through: the speed that counts is the speed on
+these inputs, and whatever they do not exercise may be broken unnoticed. Add `edge_inputs()` for cases that must
+stay right, and `check(input, output, expected)` where an answer may differ from the reference's.
+
+    outpace run .
+"""
+
+
+def _unknown(file: str, function: str, known: list[str]) -> TaskError:
+    near = difflib.get_close_matches(function, known, 3, 0.5) or known[:8]
+    return TaskError(f"{file} defines no function '{function}'" + (f"; it defines {', '.join(near)}" if near else ""))
+
+
+def _toml(value: str | list[str]) -> str:
+    # JSON's strings and lists are TOML's, but for the escaped pairs of surrogates and the character DEL.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,365 @@
+"""Inputs for a Python function: what its annotations, doctests, uses and names say about its parameters."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from outpace.skeleton_text import variable
+
+# Each kind of value with the expression that makes one; `size` is drawn once per input, names in braces are other parameters.
+KINDS: Mapping[str, str] = {
+    "text": "make_text(rng, size)",
+    "word": "make_words(rng, 1)[0]",
+    "words": "make_words(rng, size)",
+    "lines": "make_text(rng, 8 * size).splitlines()",
+    "bytes": "rng.bytes(size)",
+    "ints": "rng.integers(-1000, 1001, size).tolist()",
+    "naturals": "rng.integers(0, 1001, size).tolist()",
+    "sorted": "np.sort(rng.integers(-1000, 1001, size)).tolist()",
+    "floats": "rng.normal(0.0, 100.0, size).round(3).tolist()",
+    "flags": "(rng.random(size) < 0.5).tolist()",
+    "matrix": "rng.integers(-9, 10, (SIDE, SIDE)).tolist()",
+    "real matrix": "rng.normal(size=(SIDE, SIDE)).tolist()",
+    "points": "rng.normal(0.0, 100.0, (size, 2)).round(3).tolist()",
+    "array": "rng.normal(size=size)",
+    "table": "rng.normal(size=(SIDE, SIDE))",
+    "count": "int(rng.integers(1, size + 1))",
+    "few": "int(rng.integers(1, 10))",
+    "integer": "int(rng.integers(-1000, 1001))",
+    "real": "float(rng.uniform(0.1, 2.0))",
+    "flag": "bool(rng.integers(0, 2))",
+    "counts": "dict(zip(make_words(rng, size), rng.integers(0, 1001, size).tolist()))",
+    "weights": "dict(zip(make_words(rng, size), rng.random(size).tolist()))",
+    "texts by word": "{word: make_text(rng, 40) for word in make_words(rng, size)}",
+    "member": "pick(rng, {list})",
+    "near word": "misspelt(rng, {list})",
+    "piece": "make_piece(rng, {text})",
+}
+# What to try where the first choice fails in the jail.
+OTHERWISE: Mapping[str, tuple[str, ...]] = {
+    "ints": ("naturals", "floats", "words"),
+    "floats": ("naturals", "points"),
+    "integer": ("count", "few"),
+    "count": ("few",),
+    "text": ("words", "ints"),
+    "words": ("lines", "ints"),
+    "matrix": ("real matrix",),
+    "word": ("text",),
+    "array": ("table",),
+    "real": ("count",),
+}
+_TIED = ("member", "near word", "piece")
+_LISTS = ("words", "lines", "ints", "naturals", "sorted", "floats")
+
+_NAMES: Sequence[tuple[str, str]] = (
+    (r"sorted", "sorted"),
+    (r"^(?:.*_)?(?:pattern|needle|sub|substring|substr|prefix|suffix|pat)$", "piece"),
+    (r"^(?:.*_)?(?:word|name|token|term|target_word)\d*$", "word"),
+    (r"^(?:.*_)?(?:words|names|strings|possibilities|choices|tokens|terms|keys|vocabulary)$", "words"),
+    (r"^(?:.*_)?(?:lines|rows_of_text)$", "lines"),
+    (r"^(?:.*_)?(?:text|string|str|s|s1|s2|str1|str2|content|sentence|paragraph|document|doc|message|msg|html|markup|source|line|haystack|txt|phrase|title|plaintext)\d*$", "text"),
+    (r"^(?:.*_)?(?:bytes|buf|buffer|blob|payload|raw|b)$", "bytes"),
+    (r"^(?:.*_)?(?:matrix|grid|board|mat|image|table|matrix_?[ab12])$", "matrix"),
+    (r"^(?:.*_)?(?:points|coords|coordinates|vertices)$", "points"),
+    (r"^(?:.*_)?(?:data|values|samples|weights|prices|scores|xs|ys|series|signal|observations|measurements|distribution)$", "floats"),
+    (r"^(?:.*_)?(?:items|nums|numbers|arr|array|lst|list|seq|sequence|collection|elements|iterable|it|integers|ints|unsorted|input_list|array_?\w|stones|heights|profits|coins|costs)$", "ints"),
+    (r"^(?:.*_)?(?:n|num|number|size|count|limit|length|total|amount|upper|max_\w+|num_\w+|nterms|terms|nth|capacity|maximum)$", "count"),
+    (r"^(?:k|m|width|depth|base|degree|order|digits|step|chunk_?size|window|batch)$", "few"),
+    (r"^(?:target|value|val|key|item|elem|element|x_value)$", "member"),
+    (r"^(?:x|y|z|alpha|beta|eps|epsilon|rate|ratio|temperature|radius|cutoff|threshold)$", "real"),
+    (r"^(?:reverse|is_\w+|has_\w+|use_\w+|strict|flag)$", "flag"),
+)  # fmt: skip
+_TEXT_METHODS = {
+    "split", "lower", "upper", "strip", "lstrip", "rstrip", "startswith", "endswith", "splitlines", "isalpha", "isdigit",
+    "isspace", "isupper", "islower", "casefold", "title", "encode", "find", "expandtabs", "translate", "replace", "partition",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class PythonParameter:
+    """One parameter that needs a value, and the kinds of value it may take, likeliest first; none where nothing tells."""
+
+    name: str
+    kinds: tuple[str, ...]
+    # The value it has in a doctest, as text, for a person who must fill it in.
+    example: str = ""
+
+
+@dataclass(frozen=True)
+class PythonFunction:
+    """A top-level function; `positional` holds the names that may not be given by keyword."""
+
+    name: str
+    parameters: tuple[PythonParameter, ...]
+    positional: tuple[str, ...]
+    # `*args` and the like, which nothing is passed to.
+    variadic: bool
+    line: int
+    docstring: str
+    asynchronous: bool
+    generator: bool
+
+
+def find_python(name: str, source: str) -> PythonFunction | None:
+    """The top-level function of this name."""
+    tree = ast.parse(source)
+    found = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name]
+    if not found:
+        return None
+    node = found[-1]
+    wanted = _required(node.args)
+    examples = _examples(node, tree)
+    parameters = tuple(
+        PythonParameter(each.arg, _kinds(each, node, examples.get(each.arg, [])), repr(examples[each.arg][0]) if each.arg in examples else "")
+        for each in wanted
+    )
+    inside = [each for each in ast.walk(node) if isinstance(each, ast.Yield | ast.YieldFrom)]
+    return PythonFunction(
+        name, _related(parameters), tuple(each.arg for each in node.args.posonlyargs), node.args.vararg is not None, node.lineno,
+        ast.get_docstring(node) or "", isinstance(node, ast.AsyncFunctionDef), bool(inside),
+    )  # fmt: skip
+
+
+def defined_python(source: str) -> list[str]:
+    """The names of the top-level functions."""
+    return [node.name for node in ast.parse(source).body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+
+
+def imported_modules(source: str) -> tuple[set[str], bool]:
+    """The top-level names a module imports, and whether it imports from its own package."""
+    names: set[str] = set()
+    relative = False
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names.update(alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            relative = relative or node.level > 0
+            if node.module and not node.level:
+                names.add(node.module.split(".")[0])
+    return names, relative
+
+
+def _required(arguments: ast.arguments) -> list[ast.arg]:
+    """The parameters without a default; where all have one, the first."""
+    plain = [*arguments.posonlyargs, *arguments.args]
+    needed = plain[: len(plain) - len(arguments.defaults)]
+    needed += [each for each, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if default is None]
+    return needed or plain[:1]
+
+
+def _examples(node: ast.FunctionDef | ast.AsyncFunctionDef, tree: ast.Module) -> dict[str, list[Any]]:
+    """The literal values that doctests call the function with, by parameter."""
+    constants = {
+        target.id: statement.value
+        for statement in ast.walk(tree)
+        if isinstance(statement, ast.Assign) and len(statement.targets) == 1
+        for target in statement.targets
+        if isinstance(target, ast.Name)
+    }
+    names = [each.arg for each in (*node.args.posonlyargs, *node.args.args)]
+    found: dict[str, list[Any]] = {}
+    for text in _doctest_sources(ast.get_docstring(node) or ""):
+        try:
+            calls = [each for each in ast.walk(ast.parse(text)) if isinstance(each, ast.Call)]
+        except SyntaxError:
+            continue
+        for call in calls:
+            if not (isinstance(call.func, ast.Name) and call.func.id == node.name):
+                continue
+            given = dict(zip(names, call.args, strict=False)) | {each.arg: each.value for each in call.keywords if each.arg}
+            for name, value in given.items():
+                value = constants.get(value.id, value) if isinstance(value, ast.Name) else value
+                try:
+                    found.setdefault(name, []).append(ast.literal_eval(value))
+                except (ValueError, TypeError, SyntaxError):
+                    continue
+    return {name: values for name, values in found.items() if values}
+
+
+def _doctest_sources(docstring: str) -> list[str]:
+    try:
+        return [example.source for example in doctest.DocTestParser().get_examples(docstring)]
+    except ValueError:
+        return []
+
+
+def _kinds(parameter: ast.arg, node: ast.FunctionDef | ast.AsyncFunctionDef, examples: list[Any]) -> tuple[str, ...]:
+    named = [kind for pattern, kind in _NAMES if re.search(pattern, parameter.arg, re.IGNORECASE)][:1]
+    annotated = _annotated(parameter.annotation, named)
+    shown = [kind for kind in (_shape(value, named) for value in examples) if kind]
+    used = _used(parameter.arg, node)
+    # A name alone is weak, but it is what tells an index from a size where an annotation only says int.
+    firm = [*annotated, *dict.fromkeys(shown)]
+    guessed = firm or [*(kind for kind in named if not used or kind in used or _fits(kind, used)), *used, *named]
+    chosen = list(dict.fromkeys(guessed))
+    return tuple(dict.fromkeys([*chosen, *(other for kind in chosen for other in OTHERWISE.get(kind, ()))]))
+
+
+def _fits(kind: str, used: list[str]) -> bool:
+    """A thing that is looped over or measured may well be what its name says."""
+    return any(use == "ints" for use in used) and kind in (*_LISTS, "text", "points", "bytes", "matrix", "piece", "word")
+
+
+def _annotated(annotation: ast.expr | None, named: list[str]) -> list[str]:
+    if annotation is None:
+        return []
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        try:
+            annotation = ast.parse(annotation.value, mode="eval").body
+        except SyntaxError:
+            return []
+    if isinstance(annotation, ast.BinOp):
+        return [*_annotated(annotation.left, named), *_annotated(annotation.right, named)]
+    base = _last_name(annotation.value if isinstance(annotation, ast.Subscript) else annotation)
+    inner = annotation.slice if isinstance(annotation, ast.Subscript) else None
+    parts = list(inner.elts) if isinstance(inner, ast.Tuple) else [inner] if inner is not None else []
+    if base in ("Optional", "Union", "Annotated", "Final"):
+        return [kind for part in parts for kind in _annotated(part, named)][: 1 if base == "Annotated" else None]
+    scalar = {"str": "text", "int": "count", "float": "real", "bool": "flag", "bytes": "bytes", "bytearray": "bytes", "complex": "real",
+              "ndarray": "array", "NDArray": "array", "ArrayLike": "array", "Any": "", "object": ""}.get(base)  # fmt: skip
+    if scalar is not None:
+        near = {"text": ("word", "piece", "text"), "count": ("few", "member", "count"), "array": ("matrix",)}.get(scalar, ())
+        refined = [{"matrix": "table"}.get(kind, kind) for kind in named if kind in near]
+        return refined or ([scalar] if scalar else [])
+    if base in ("list", "List", "Sequence", "Iterable", "Collection", "tuple", "Tuple", "MutableSequence", "Iterator", "Reversible"):
+        element = _annotated(parts[0], []) if parts else []
+        known = {"count": "ints", "real": "floats", "text": "words", "flag": "flags", "ints": "matrix", "floats": "real matrix"}
+        if element and element[0] in known:
+            kind = known[element[0]]
+            return [*([each for each in named if each == "sorted"] if kind == "ints" else []), kind]
+        return [kind for kind in named if kind in (*_LISTS, "matrix", "points")] or (["ints"] if not parts or not element else [])
+    if base in ("dict", "Dict", "Mapping", "MutableMapping") and len(parts) == 2:
+        key, value = (_annotated(part, []) for part in parts)
+        return {"count": ["counts"], "real": ["weights"], "text": ["texts by word"]}.get((value or [""])[0], []) if key[:1] == ["text"] else []
+    return []
+
+
+def _last_name(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def _shape(value: Any, named: list[str]) -> str:
+    """The kind of a doctest's value."""
+    if isinstance(value, bool):
+        return "flag"
+    if isinstance(value, int):
+        return next((kind for kind in named if kind in ("few", "member", "count")), "integer" if value < 0 else "count")
+    if isinstance(value, float):
+        return "real"
+    if isinstance(value, str):
+        return next((kind for kind in named if kind in ("word", "piece", "text")), "text")
+    if isinstance(value, bytes):
+        return "bytes"
+    if isinstance(value, list | tuple) and value:
+        return _list_shape(value, named)
+    if isinstance(value, dict) and value and all(isinstance(key, str) for key in value):
+        kinds = {type(item) for item in value.values()}
+        return "counts" if kinds == {int} else "weights" if kinds <= {int, float} else "texts by word" if kinds == {str} else ""
+    return ""
+
+
+def _list_shape(value: Sequence[Any], named: list[str]) -> str:
+    kinds = {type(item) for item in value}
+    if kinds == {int}:
+        return "sorted" if "sorted" in named else "naturals" if min(value) >= 0 and len(value) > 3 else "ints"
+    if kinds <= {int, float}:
+        return "floats"
+    if kinds == {str}:
+        return "words"
+    if kinds == {bool}:
+        return "flags"
+    if kinds <= {list, tuple} and len({len(row) for row in value}) == 1 and all(isinstance(item, int | float) for row in value for item in row):
+        if "points" in named or (len(value[0]) == 2 and len(value) != 2):
+            return "points"
+        return "matrix" if all(isinstance(item, int) for row in value for item in row) else "real matrix"
+    return ""
+
+
+def _used(name: str, node: ast.AST) -> list[str]:
+    """What the body does with a parameter."""
+    found: list[str] = []
+    for each in ast.walk(node):
+        if isinstance(each, ast.Attribute) and _is(each.value, name):
+            if each.attr in ("shape", "dtype", "ndim", "T", "mean", "sum", "astype"):
+                found.append("array")
+            elif each.attr == "decode":
+                found.append("bytes")
+            elif each.attr in ("items", "keys", "values", "get"):
+                found.append("counts")
+            elif each.attr in _TEXT_METHODS:
+                found.append("text")
+            elif each.attr in ("append", "sort", "extend", "insert", "pop", "remove"):
+                found.append("ints")
+        elif isinstance(each, ast.Subscript) and isinstance(each.value, ast.Subscript) and _is(each.value.value, name):
+            found.append("matrix")
+        elif isinstance(each, ast.Call) and any(_is(argument, name) for argument in each.args):
+            found += {"range": ["count"], "ord": ["text"], "sum": ["floats"], "len": ["ints"], "enumerate": ["ints"], "sorted": ["ints"],
+                      "min": ["ints"], "max": ["ints"], "set": ["ints"], "list": ["ints"], "iter": ["ints"]}.get(_last_name(each.func), [])  # fmt: skip
+        elif isinstance(each, ast.For | ast.comprehension) and _is(each.iter, name):
+            found.append("ints")
+        elif isinstance(each, ast.BinOp) and (_is(each.left, name) or _is(each.right, name)):
+            other = each.right if _is(each.left, name) else each.left
+            if isinstance(each.op, ast.Mod | ast.FloorDiv | ast.LShift | ast.RShift | ast.BitAnd) and _is(each.left, name):
+                found.append("count")
+            elif isinstance(other, ast.Constant) and isinstance(other.value, int):
+                found.append("count")
+    order = ["text", "bytes", "array", "matrix", "counts", "count", "floats", "ints"]
+    return [kind for kind in order if kind in found]
+
+
+def _is(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
+
+
+def _related(parameters: tuple[PythonParameter, ...]) -> tuple[PythonParameter, ...]:
+    """A word beside a list of words is one of them, nearly; a pattern beside a text is found in it."""
+    first = {each.name: each.kinds[0] for each in parameters if each.kinds}
+    lists = [name for name, kind in first.items() if kind in _LISTS]
+    words = [name for name, kind in first.items() if kind in ("words", "lines")]
+    texts = [name for name, kind in first.items() if kind == "text"]
+    related = []
+    for each in parameters:
+        kinds = each.kinds
+        if kinds[:1] in (("word",), ("text",)) and words:
+            kinds = ("near word", *kinds)
+        elif kinds[:1] == ("piece",):
+            kinds = ("piece", "word", *kinds[1:]) if texts else ("text", "word")
+        elif kinds[:1] == ("member",) or (lists and re.search("target|value|^x$|^key$|item", each.name) and kinds[:1] in (("count",), ("integer",))):
+            kinds = ("member", *(kind for kind in kinds if kind != "member")) if lists else ("integer",)
+        related.append(PythonParameter(each.name, tuple(dict.fromkeys(kinds)), each.example))
+    return tuple(related)
+
+
+def choices(function: PythonFunction, most: int = 8) -> list[dict[str, str]]:
+    """Kinds for all parameters, likeliest first: then with one of them at its second or third choice."""
+    base = {each.name: each.kinds[0] for each in function.parameters if each.kinds}
+    found = [base]
+    for rank in (1, 2, 3):
+        for each in function.parameters:
+            if len(each.kinds) > rank:
+                found.append({**base, each.name: each.kinds[rank]})
+    return found[:most]
+
+
+def make_lines(function: PythonFunction, chosen: Mapping[str, str]) -> list[str]:
+    """The statements of make_input; one that raises where nobody can guess a parameter."""
+    order = sorted(function.parameters, key=lambda each: chosen.get(each.name) in _TIED)
+    lists = next((name for name, kind in chosen.items() if kind in _LISTS), "")
+    text = next((name for name, kind in chosen.items() if kind == "text"), "")
+    lines: list[str] = []
+    for each in order:
+        name = variable(each.name)
+        if each.name not in chosen:
+            such = f", such as {each.example[:60]}" if each.example else ""
+            lines.append(f"raise NotImplementedError({f'fill in: {name} = ...{such}'!r})")
+            continue
+        kind = chosen[each.name]
+        if (kind in ("member", "near word") and not lists) or (kind == "piece" and not text):
+            kind = {"member": "integer"}.get(kind, "word")
+        lines.append(f"{name} = {KINDS[kind].format(list=variable(lists), text=variable(text)) if kind in _TIED else KINDS[kind]}")
+    return lines

@@ -1,0 +1,355 @@
+"""A run: what ask and tell judge, remember, confirm and teach."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from run_facts import ANALYSIS, HERE, PRICE, TASK, Judging, Scripted, begin, code, failed, ok, said, source
+
+from outpace import reward
+from outpace.archive import Archive
+from outpace.budget import Budget
+from outpace.candidate import reference
+from outpace.errors import ArchiveError
+from outpace.judge.verdict import Outcome, Verdict
+from outpace.policies.base import Reply
+from outpace.run import Run
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Iterator[Archive]:
+    with Archive.open(tmp_path / "archive.sqlite") as opened:
+        yield opened
+
+
+def told(run: Run, *texts: str) -> list[Verdict]:
+    """Ask for a prompt and tell this reply, for each of them."""
+    verdicts = []
+    for text in texts:
+        run.ask()
+        verdicts.append(run.tell(Reply(text, PRICE)))
+    return verdicts
+
+
+def edited(parent: str, old: str, new: str) -> str:
+    """The reply that changes one line of a parent."""
+    edit = f"<<<<<<< SEARCH\n{old}\n=======\n{new}\n>>>>>>> REPLACE\n"
+    head = f"## Performance Analysis\n{ANALYSIS}\n## Algorithm Design\nx\n## Code Implementation\n{parent}"
+    return f"{head}### EDIT: sum.c\n```\n{edit}```\n"
+
+
+# Judging once
+
+
+def test_equal_sources_are_judged_once(archive: Archive) -> None:
+    examiner = Judging()
+    run = begin(archive, Scripted([]), examiner, exemplars="none")
+    first, again = told(run, said(code(0.9)), said(code(0.9)))
+    assert examiner.judged == [code(0.9)]
+    assert again.speed_up == first.speed_up
+    one, two = archive.trials(run.record)
+    assert (one.duplicate_of, two.duplicate_of) == (None, one.id)
+
+
+def test_sources_that_failed_are_not_judged_again_either(archive: Archive) -> None:
+    examiner = Judging()
+    told(begin(archive, Scripted([]), examiner), said("int wrong;\n"), said("int wrong;\n"))
+    assert examiner.judged == ["int wrong;\n"]
+
+
+def test_sources_known_from_another_run_of_the_archive_are_not_judged_again(archive: Archive) -> None:
+    told(begin(archive, Scripted([]), Judging()), said(code(0.9)))
+    examiner = Judging()
+    second = begin(archive, Scripted([]), examiner, name="second")
+    assert told(second, said(code(0.9)))[0].outcome is Outcome.OK
+    assert examiner.judged == []
+    assert second.outcomes() == {"ok": 1}
+
+
+@pytest.mark.parametrize("text", [code(0.9), "int wrong;\n"])
+@pytest.mark.parametrize("where", ["this run", "this run, resumed", "another run"])
+def test_sources_that_differ_in_comments_and_spacing_are_not_judged_again(
+    archive: Archive, text: str, where: str
+) -> None:
+    run = begin(archive, Scripted([]), Judging())
+    told(run, said(text))
+    examiner = Judging()
+    if where != "this run":
+        run = begin(archive, Scripted([]), examiner, name="first" if "resumed" in where else "second")
+    told(run, said("// the same\n" + text.replace(" ", "  ")))
+    assert examiner.judged == []
+    assert list(archive.trials(run.record))[-1].duplicate_of == 1
+
+
+def test_other_flags_make_another_candidate(archive: Archive) -> None:
+    task = dataclasses.replace(TASK, build=dataclasses.replace(TASK.build, flag_choices=(("-O2", "-O3"),)))
+    examiner = Judging()
+    run = begin(archive, Scripted([]), examiner, task=task)
+    told(run, said(code(0.9)), said(code(0.9)).replace("FLAGS: -O2", "FLAGS: -O3"))
+    assert examiner.judged == [code(0.9), code(0.9)]
+
+
+def test_a_verdict_from_another_kind_of_machine_is_no_answer(archive: Archive) -> None:
+    told(begin(archive, Scripted([]), Judging()), said(code(0.9)))
+    examiner = Judging()
+    other = dataclasses.replace(HERE, cpu="another CPU")
+    told(begin(archive, Scripted([]), examiner, name="second", machine=other), said(code(0.9)))
+    assert examiner.judged == [code(0.9)]
+
+
+def test_a_verdict_that_was_too_noisy_is_no_answer(archive: Archive) -> None:
+    examiner = Judging(later={"int too_noisy;\n": [ok(0.9)]})
+    run = begin(archive, Scripted([]), examiner)
+    noisy, quiet = told(run, said("int too_noisy;\n"), said("int too_noisy;\n"))
+    assert (noisy.outcome, quiet.outcome) == (Outcome.TOO_NOISY, Outcome.OK)
+
+
+def test_a_reply_that_cannot_be_read_is_a_verdict_without_judging(archive: Archive) -> None:
+    examiner = Judging()
+    run = begin(archive, Scripted([]), examiner)
+    verdict = told(run, "I would rather not.")[0]
+    assert verdict.outcome is Outcome.UNUSABLE and "Performance Analysis" in verdict.reason
+    assert examiner.judged == [] and run.outcomes() == {"unusable": 1}
+
+
+# Confirming
+
+
+def test_a_new_best_is_judged_again_and_has_the_ratio_of_the_confirmation(archive: Archive) -> None:
+    examiner = Judging(later={code(2.0): [ok(1.8)]})
+    run = begin(archive, Scripted([]), examiner)
+    assert told(run, said(code(2.0)))[0] == ok(2.0)
+    best = run.best()
+    assert examiner.judged == [code(2.0), code(2.0)]
+    assert best is not None and best.ratio == 1.8 and best.win
+    assert archive.trial(best.trial).confirmation == ok(1.8)
+
+
+def test_a_candidate_that_does_not_lead_is_not_judged_again(archive: Archive) -> None:
+    examiner = Judging()
+    told(begin(archive, Scripted([]), examiner), said(code(2.0)), said(code(1.5)), said(code(0.5)))
+    assert examiner.judged == [code(2.0), code(2.0), code(1.5), code(0.5)]
+
+
+def test_a_candidate_that_is_no_win_is_not_judged_again(archive: Archive) -> None:
+    examiner = Judging()
+    told(begin(archive, Scripted([]), examiner), said(code(1.02)))
+    assert examiner.judged == [code(1.02)]
+
+
+@pytest.mark.parametrize("second", [failed(Outcome.WRONG), failed(Outcome.CHEATING), ok(1.01)])
+def test_a_confirmation_that_fails_takes_the_lead_away(archive: Archive, second: Verdict) -> None:
+    run = begin(archive, Scripted([]), Judging(later={code(3.0): [second]}))
+    told(run, said(code(1.5)), said(code(3.0)))
+    best = run.best()
+    assert best is not None and best.hash == source(code(1.5)).hash
+
+
+def test_when_the_leader_falls_the_next_one_is_confirmed(archive: Archive) -> None:
+    examiner = Judging(later={code(3.0): [failed(Outcome.WRONG)], code(2.0): [ok(1.2)]})
+    run = begin(archive, Scripted([]), examiner)
+    told(run, said(code(2.0)), said(code(1.5)), said(code(3.0)))
+    best = run.best()
+    # 2.00 fell to 1.20, so that 1.50 came to lead and was confirmed; it leads again when 3.00 falls.
+    assert best is not None and best.hash == source(code(1.5)).hash
+    assert examiner.judged == [code(2.0), code(2.0), code(1.5), code(1.5), code(3.0), code(3.0)]
+
+
+def test_a_candidate_rejected_by_its_confirmation_is_shown_no_more(archive: Archive) -> None:
+    run = begin(archive, Scripted([]), Judging(later={code(3.0): [failed(Outcome.WRONG)]}), exemplars="top")
+    told(run, said(code(1.5)), said(code(3.0)))
+    assert [each.candidate for each in run.ask().shown] == [source(code(1.5))]
+
+
+def test_a_confirmation_that_was_too_noisy_leaves_the_lead(archive: Archive) -> None:
+    run = begin(archive, Scripted([]), Judging(later={code(3.0): [failed(Outcome.TOO_NOISY)]}))
+    told(run, said(code(1.5)), said(code(3.0)))
+    best = run.best()
+    assert best is not None and best.hash == source(code(3.0)).hash
+
+
+def test_a_leader_taken_over_from_another_run_is_judged_in_this_one(archive: Archive) -> None:
+    told(begin(archive, Scripted([]), Judging()), said(code(2.0)))
+    examiner = Judging()
+    second = begin(archive, Scripted([]), examiner, name="second")
+    told(second, said(code(2.0)))
+    assert examiner.judged == [code(2.0)]
+    best = second.best()
+    assert best is not None and archive.trial(best.trial).confirmation is not None
+
+
+# Learning
+
+
+def advantages(*verdicts: Verdict) -> list[float | None]:
+    gains = reward.advantages([reward.reward(each) for each in verdicts], reward.NOISE)
+    return [None if gain is None else round(gain, 9) for gain in gains]
+
+
+def test_the_policy_learns_once_per_group_with_the_advantages_of_the_group(archive: Archive) -> None:
+    policy = Scripted([])
+    run = begin(archive, policy, Judging(), group=3)
+    ratios = (1.5, 0.8, 2.0, 1.1, 1.2, 1.3, 5.0)
+    told(run, *(said(code(ratio)) for ratio in ratios))
+    groups = [[1, 2, 3], [4, 5, 6]]
+    assert [[trial for trial, _, _ in each] for each in policy.learnt] == groups
+    for learnt, numbers in zip(policy.learnt, groups, strict=True):
+        assert [gain for _, _, gain in learnt] == advantages(*(ok(ratios[number - 1]) for number in numbers))
+        assert [text for _, text, _ in learnt] == [code(ratios[number - 1]) for number in numbers]
+
+
+def test_a_failure_counts_in_its_group_and_a_reply_without_candidate_teaches_nothing(
+    archive: Archive,
+) -> None:
+    policy = Scripted([])
+    run = begin(archive, policy, Judging(), group=4)
+    told(run, said(code(1.5)), said("int wrong;\n"), "no code", said(code(0.8)))
+    gains = advantages(ok(1.5), failed(Outcome.WRONG), failed(Outcome.UNUSABLE), ok(0.8))
+    assert [(trial, gain) for trial, _, gain in policy.learnt[0]] == [
+        (1, gains[0]),
+        (2, gains[1]),
+        (4, gains[3]),
+    ]
+
+
+def test_a_verdict_that_was_too_noisy_is_left_out_of_its_group(archive: Archive) -> None:
+    policy = Scripted([])
+    run = begin(archive, policy, Judging(), group=3)
+    told(run, said(code(1.5)), said("int too_noisy;\n"), said(code(0.8)))
+    first, last = advantages(ok(1.5), ok(0.8))
+    assert [(trial, gain) for trial, _, gain in policy.learnt[0]] == [(1, first), (3, last)]
+
+
+def test_a_lesson_names_the_candidate_that_the_edit_started_from(archive: Archive) -> None:
+    class Watching(Scripted):
+        def learn(self, lessons):  # type: ignore[no-untyped-def]
+            self.parents = [each.parent for each in lessons]
+
+    policy = Watching([])
+    told(begin(archive, policy, Judging(), group=2, exemplars="top"), said(code(1.5)), said(code(0.8)))
+    assert policy.parents == [reference(TASK), source(code(1.5))]
+
+
+# Asking
+
+
+def test_asking_twice_gives_the_same_trial(archive: Archive) -> None:
+    run = begin(archive, Scripted([]), Judging())
+    assert run.ask() == run.ask()
+    assert archive.count(run.record) == 1
+
+
+def test_the_parent_is_the_fastest_shown_or_else_the_reference(archive: Archive) -> None:
+    run = begin(archive, Scripted([]), Judging(), exemplars="top")
+    assert run.ask().parent == reference(TASK)
+    run.tell(Reply(said(code(2.0))))
+    told(run, said(code(1.5)))
+    asked = run.ask()
+    assert asked.parent == source(code(2.0))
+    assert [each.candidate for each in asked.shown] == [source(code(1.5)), source(code(2.0))]
+
+
+def test_a_reply_may_edit_any_candidate_that_is_shown_by_the_hash_in_the_prompt(archive: Archive) -> None:
+    examiner = Judging()
+    run = begin(archive, Scripted([]), examiner, exemplars="top")
+    told(run, said(code(2.0)), said(code(1.5)))
+    slower = source(code(1.5)).hash[:12]
+    assert f"## Candidate {slower}" in run.ask().text
+    reply = edited(f"PARENT: {slower}\n", "int fast_150_0;", "int fast_170_0;")
+    assert run.tell(Reply(reply)) == ok(1.7)
+
+
+def test_an_edit_without_a_parent_starts_from_the_fastest_shown(archive: Archive) -> None:
+    run = begin(archive, Scripted([]), Judging(), exemplars="top")
+    told(run, said(code(2.0)), said(code(1.5)))
+    run.ask()
+    reply = edited("", "int fast_200_0;", "int fast_210_0;")
+    assert run.tell(Reply(reply)) == ok(2.1)
+
+
+def test_telling_without_asking_opens_a_trial_of_its_own(archive: Archive) -> None:
+    run = begin(archive, Scripted([]), Judging())
+    assert run.tell(Reply(said(code(1.5)))) == ok(1.5)
+    assert [trial.number for trial in archive.trials(run.record)] == [1]
+
+
+def test_two_runs_of_one_seed_ask_the_same(tmp_path: Path) -> None:
+    asked = []
+    for name in ("a", "b"):
+        with Archive.open(tmp_path / name) as archive:
+            run = begin(archive, Scripted([]), Judging(), exemplars="random")
+            told(run, *(said(code(1 + number / 10)) for number in range(6)))
+            asked.append(run.ask().text)
+    assert asked[0] == asked[1]
+
+
+def test_a_run_is_not_gone_on_with_under_other_settings(archive: Archive) -> None:
+    begin(archive, Scripted([]), Judging())
+    with pytest.raises(ArchiveError, match="exemplars was 'buckets', now 'top'"):
+        begin(archive, Scripted([]), Judging(), exemplars="top")
+
+
+# Asking again
+
+
+def test_a_reply_without_analysis_is_worth_asking_once_more(archive: Archive) -> None:
+    run = begin(archive, Scripted([]), Judging())
+    asked = run.ask()
+    again = run.ask_again(asked, Reply(said(code(1.5), analysis="")))
+    assert again is not None and again.trial == asked.trial
+    assert again.text.startswith(asked.text) and "Performance Analysis" in again.text[len(asked.text) :]
+
+
+@pytest.mark.parametrize("reply", [said(code(1.5)), said(code(1.5)).replace("sum.c", "other.c")])
+def test_a_reply_with_an_analysis_is_taken_as_it_is(archive: Archive, reply: str) -> None:
+    run = begin(archive, Scripted([]), Judging())
+    assert run.ask_again(run.ask(), Reply(reply)) is None
+
+
+def test_a_call_without_a_usable_reply_is_paid_for_and_leaves_the_prompt_open(archive: Archive) -> None:
+    run = begin(archive, Scripted([]), Judging())
+    asked = run.ask()
+    run.charge(PRICE)
+    assert run.spent.cost == PRICE and run.spent.trials == 0
+    assert run.ask() == asked
+
+
+# Budgets
+
+
+def test_what_is_left_is_what_was_not_spent(archive: Archive) -> None:
+    now = [0.0]
+    budget = Budget(trials=5, minutes=10, tokens=1000, money=9)
+    run = begin(archive, Scripted([]), Judging(), budget=budget, clock=lambda: now[0])
+    told(run, said(code(1.5)), said("int wrong;\n"))
+    now[0] = 180.0
+    assert run.remaining() == {"trials": 3, "minutes": 7.0, "tokens": 780, "money": 8.0}
+
+
+@pytest.mark.parametrize(
+    ("budget", "reason"),
+    [
+        (Budget(trials=2), "all 2 trials are done"),
+        (Budget(minutes=3), "3 minutes are over"),
+        (Budget(tokens=220), "220 of 220 tokens are spent"),
+        (Budget(money=1), "1.00 of 1.00 are spent"),
+        (Budget(trials=3, minutes=4, tokens=221, money=1.1), ""),
+        (Budget(), ""),
+    ],
+)
+def test_a_run_stops_when_any_limit_is_reached(archive: Archive, budget: Budget, reason: str) -> None:
+    now = [0.0]
+    run = begin(archive, Scripted([]), Judging(), budget=budget, clock=lambda: now[0])
+    assert not run.why_stop()
+    told(run, said(code(1.5)), said(code(1.4)))
+    now[0] = 180.0
+    assert run.why_stop() == reason
+
+
+def test_trials_and_money_of_earlier_commands_count_but_their_minutes_do_not(archive: Archive) -> None:
+    told(begin(archive, Scripted([]), Judging(), clock=lambda: 0.0), said(code(1.5)))
+    resumed = begin(archive, Scripted([]), Judging(), clock=lambda: 6000.0)
+    assert (resumed.spent.trials, resumed.spent.cost, resumed.spent.minutes) == (1, PRICE, 0.0)

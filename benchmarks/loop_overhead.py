@@ -3,8 +3,8 @@
     python benchmarks/loop_overhead.py                      results/loop-overhead.json, a few minutes
 
 Judging and proposing are replaced by ones that cost nothing; sources, prompts and samples have the size of
-real ones, and the archive is a file on this disk with all its syncs. Two histories: one that failed all along,
-and one whose only failures are its first trials, so that looking for recent ones has to go far back.
+real ones, and the archive is a file on this disk with all its syncs. Two histories: one fails all along,
+the other has failures among its first trials only, so that looking for recent ones has to go far back.
 """
 
 from __future__ import annotations

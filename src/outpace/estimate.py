@@ -49,15 +49,14 @@ class Pace:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What the rest of a run is expected to take, and the most that its calls may take."""
+    """What the rest of a run is expected to take, trial by trial, and what is reserved before each call."""
 
     trials: int
     prompt_tokens: int
-    most_prompt_tokens: int
     reply_tokens: int
-    most_reply_tokens: int
-    money: float
-    most_money: float
+    money_per_trial: float
+    reserved_tokens: int
+    reserved_money: float
     judging_seconds: float
     reply_seconds: float
 
@@ -66,8 +65,8 @@ class Estimate:
         return self.trials * (self.prompt_tokens + self.reply_tokens)
 
     @property
-    def most_tokens(self) -> int:
-        return self.trials * (self.most_prompt_tokens + self.most_reply_tokens)
+    def money(self) -> float:
+        return self.trials * self.money_per_trial
 
     @property
     def minutes(self) -> float:
@@ -118,42 +117,37 @@ def expect(
     known: Pace,
     prices: Prices,
     most_reply: int,
-    judging_seconds: float,
 ) -> Estimate:
-    """The estimate for a model that is asked `prompt` now; a later one also shows scored candidates.
+    """The estimate for a model that is asked `prompt` now, and later ones that show scored candidates too.
 
-    What earlier trials took counts more than lengths of texts; `judging_seconds` serves where none was timed.
+    What earlier trials took counts more than lengths of texts.
     """
     code = "\n".join(reference.files.values())
-    later = prompt + "\n" + code * shown
+    later = prompt + code * shown
     tokens_in = tokens(later) if known.tokens_in is None else math.ceil(known.tokens_in)
     tokens_out = tokens(code) + PROSE_TOKENS if known.tokens_out is None else math.ceil(known.tokens_out)
     tokens_out = min(tokens_out, most_reply)
-    judging = judging_seconds if known.judging is None else known.judging
+    judging = known.judging or 0.0
     reply = tokens_out / TOKENS_PER_SECOND if known.reply is None else known.reply
-    per_trial = prices.money(tokens_in, tokens_out)
-    trials = _trials(remaining, (judging + reply) / 60, tokens_in + tokens_out, per_trial)
+    money = prices.money(tokens_in, tokens_out)
     most_in = most_tokens(later)
-    return Estimate(
-        trials=trials,
-        prompt_tokens=tokens_in,
-        most_prompt_tokens=most_in,
-        reply_tokens=tokens_out,
-        most_reply_tokens=most_reply,
-        money=trials * per_trial,
-        most_money=trials * prices.money(most_in, most_reply),
-        judging_seconds=judging,
-        reply_seconds=reply,
-    )
+    reserved, reserved_money = most_in + most_reply, prices.money(most_in, most_reply)
+    allowed = [
+        # Minutes are looked at before a trial, so the last one may end after them.
+        _times(remaining.minutes, (judging + reply) / 60, 0.0),
+        _times(remaining.tokens, tokens_in + tokens_out, reserved),
+        _times(remaining.money, money, reserved_money),
+        remaining.trials,
+    ]
+    trials = min((each for each in allowed if each is not None), default=TRIALS)
+    return Estimate(trials, tokens_in, tokens_out, money, reserved, reserved_money, judging, reply)
 
 
-def _trials(remaining: Budget, minutes: float, spent_tokens: float, money: float) -> int:
-    """How many trials the tightest limit allows."""
-    limits = [(remaining.minutes, minutes), (remaining.tokens, spent_tokens), (remaining.money, money)]
-    allowed = [int(limit / each) for limit, each in limits if limit is not None and each > 0]
-    if remaining.trials is not None:
-        allowed.append(remaining.trials)
-    return max(min(allowed, default=TRIALS), 0)
+def _times(limit: float | None, each: float, reserved: float) -> int | None:
+    """How often `each` can be spent while at least `reserved` is left before it; None means without end."""
+    if limit is None or each <= 0:
+        return None
+    return math.floor((limit - reserved) / each) + 1 if limit >= reserved else 0
 
 
 def _bytes(text: str) -> int:

@@ -246,7 +246,7 @@ def _gaps(files: Mapping[str, bytes]) -> list[Gap]:
             continue
         for number, line in enumerate(files[name].decode().splitlines(), 1):
             if FILL_IN in line and ("NotImplementedError" in line or line.startswith("#error")):
-                found.append(Gap(name, number, line[line.index(FILL_IN) + len(FILL_IN) :].rstrip("\"')")))
+                found.append(Gap(name, number, re.sub(r"(?<!\\)[\"']\)?$", "", line.partition(FILL_IN)[2])))
     return found
 
 

@@ -106,8 +106,7 @@ def _run(kind: JailKind, plan: BuildPlan, folder: Path, command: tuple[str, ...]
                 first_errors(output) or f"{command[0]} ended with status {process.returncode}",
             )
     finally:
-        if jailed.spec is not None:
-            jailed.spec.close()
+        jailed.close()
         if group is not None:
             group.remove()
 

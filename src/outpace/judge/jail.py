@@ -122,7 +122,7 @@ def best_jail() -> JailKind:
 
 @dataclass(frozen=True)
 class JailCommand:
-    """A command ready to start; keep `spec` open until it has."""
+    """A command ready to start; close it once it has."""
 
     argv: tuple[str, ...]
     environment: Mapping[str, str]
@@ -131,6 +131,11 @@ class JailCommand:
     @property
     def fds(self) -> tuple[int, ...]:
         return () if self.spec is None else (self.spec.fileno(),)
+
+    def close(self) -> None:
+        """Give back what was only needed to start."""
+        if self.spec is not None:
+            self.spec.close()
 
 
 def jail_command(kind: JailKind, confinement: Confinement, inner: list[str]) -> JailCommand:
@@ -152,11 +157,22 @@ def jail_command(kind: JailKind, confinement: Confinement, inner: list[str]) -> 
 def _launcher_limits(kind: JailKind, confinement: Confinement) -> list[str]:
     # The address space also holds libraries, guard pages and the shared regions; the memory cap proper is the
     # control group's where there is one.
-    arguments = [
-        "--cpu-seconds", str(confinement.cpu_seconds), "--address-space", str(2 * confinement.memory + 4096 * MIB if _has_cgroup() else confinement.memory + 1536 * MIB),
-        "--file-size", str(confinement.file_size), "--open-files", "256", "--stack", str(64 * MIB), "--threads", str(confinement.threads),
-        "--processes", str(0 if os.getuid() != 0 else confinement.processes + confinement.threads + 8), "--chdir", confinement.folder,
-    ]  # fmt: skip
+    grouped = kind != "none" and _has_cgroup()
+    address_space = 2 * confinement.memory + 4096 * MIB if grouped else confinement.memory + 1536 * MIB
+    # The kernel counts a uid's processes over the whole machine, so the limit serves only where a uid is the jail's own
+    # and no control group counts better.
+    processes = 0 if grouped or os.getuid() != 0 else confinement.processes + confinement.threads + 8
+    limits = {
+        "--cpu-seconds": confinement.cpu_seconds,
+        "--address-space": address_space,
+        "--file-size": confinement.file_size,
+        "--open-files": 256,
+        "--stack": 64 * MIB,
+        "--threads": confinement.threads,
+        "--processes": processes,
+        "--chdir": confinement.folder,
+    }
+    arguments = [part for name, value in limits.items() for part in (name, str(value))]
     # Without a jail the candidate's uid could not reach the folder it was built in.
     if os.getuid() == 0 and kind != "none":
         arguments += ["--uid", str(JAIL_UID), "--gid", str(JAIL_UID)]

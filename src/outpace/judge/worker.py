@@ -138,8 +138,7 @@ class Worker:
         finally:
             theirs.close()
             os.close(errors_write)
-            if command.spec is not None:
-                command.spec.close()
+            command.close()
         worker = Worker(process, ours, 0, program, inputs, outputs, group, errors_read)
         try:
             worker._greet(cores)

@@ -71,8 +71,8 @@ class Command:
         """Nothing was saved."""
 
     def _run(self, prompt: Prompt) -> str:
-        # Files rather than pipes: neither a program that reads late nor a child that keeps its output open can
-        # hold us up, and a flood can be seen before it is in memory.
+        # Files rather than pipes: neither a program that reads late nor a child that keeps its output open
+        # can hold us up, and a flood is seen before it is in memory.
         file = tempfile.TemporaryFile
         with file() as given, file() as out, file() as err:
             given.write(prompt.text.encode("utf-8", "replace"))

@@ -10,7 +10,6 @@ import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from email.utils import parsedate_to_datetime
-from pathlib import PurePath
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -74,6 +73,7 @@ class OpenAI:
         chance: Callable[[], float] = random.random,
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
+        _check(max_tokens, temperature, timeout, reply_seconds, price_in, price_out)
         self._environment = environment
         self._url = base_url or environment.get("OPENAI_BASE_URL") or DEFAULT_URL
         host = _host(self._url, environment)
@@ -268,12 +268,23 @@ class OpenAI:
         return one_line(text, self._environment, 200)
 
 
-def facts(model: str, temperature: float | None = None, max_tokens: int = MAX_TOKENS) -> dict[str, Any]:
-    """What is stored with a run about its model; of a path, which some servers go by, the last part."""
-    return {"model": PurePath(model).name if model.startswith(("/", "~", ".")) else model} | {
-        "temperature": temperature,
-        "max_tokens": max_tokens,
-    }
+def _check(
+    max_tokens: int,
+    temperature: float | None,
+    timeout: float,
+    reply_seconds: float,
+    price_in: float,
+    price_out: float,
+) -> None:
+    """Refuse settings that no call can have; written so that a NaN is refused too."""
+    above = {"--max-tokens": max_tokens, "--timeout": timeout, "--reply-seconds": reply_seconds}
+    for name, value in above.items():
+        if not 0 < value < float("inf"):
+            raise PolicyError(f"{name} is {value}: give a number above 0")
+    from_zero = {"--price-in": price_in, "--price-out": price_out, "--temperature": temperature or 0.0}
+    for name, value in from_zero.items():
+        if not 0 <= value < float("inf"):
+            raise PolicyError(f"{name} is {value}: give 0 or more")
 
 
 def _refuse(response: Any) -> None:

@@ -11,6 +11,7 @@ from outpace.report.ablation import read_findings
 from outpace.report.draw import Chart, Look
 from outpace.report.facts import Facts
 from outpace.report.figures import Row, times
+from outpace.report.scale import SLOWEST
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,8 @@ def _best(facts: Facts, last: int) -> Picture | None:
         else "No trial is proven faster than the reference"
     )
     caption = "Each dot is a candidate that answers correctly; bars are 99% intervals. Only a proven gain lifts the line."
-    if any(row["ratio"] < draw.SLOWEST for row in rows):
-        caption += f" Slower than {draw.SLOWEST:g}× is drawn at the edge."
+    if any(row["ratio"] < SLOWEST for row in rows):
+        caption += f" Slower than {SLOWEST:g}× is drawn at the edge."
     return Picture("best-so-far", title, caption, partial(draw.best_so_far, rows, last))
 
 

@@ -1,0 +1,173 @@
+"""`outpace init`: a task from a source file and the name of a function."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json as json_module
+import re
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from outpace.domains.program import ProgramDomain
+from outpace.errors import HarnessError, TaskError
+from outpace.judge.jail import JailKind, best_jail
+from outpace.judge.judge import Judge
+from outpace.rehearsal import Rehearsal, Rehearsed, fit_size
+from outpace.skeleton import Gap, Skeleton, skeletons
+from outpace.skeleton_text import SIZE
+from outpace.sources import add_unit, gather
+from outpace.taskfile import load_task, make_task
+
+# Files of a project that may be pulled in because a function needs what they define.
+_UNITS = 8
+
+
+@dataclass(frozen=True)
+class Made:
+    """The folder's files and what is known of them: ready, or the lines to write."""
+
+    skeleton: Skeleton
+    rehearsed: Rehearsed
+    gaps: tuple[Gap, ...]
+
+
+def init(source: Path, function: str, *, out: Path | None = None, no_jail: bool = False, json: bool = False) -> int:
+    """Make a task from a source file and the name of a function in it.
+
+    The source is copied, inputs are guessed from the declaration, and the guess is tried in the jail. What cannot be
+    guessed is left as a marked line, and the command says which.
+
+    Parameters
+    ----------
+    source
+        A C, C++ or Python file.
+    function
+        The function to make faster.
+    out
+        The folder to write; by default named after the function.
+    no_jail
+        Try the guess without a jail. Only for code you trust with this machine.
+    json
+        Print what was made as JSON.
+    """
+    name = re.sub(r"[^A-Za-z0-9.-]+", "-", function).strip("-.") or "task"
+    folder = Path(name) if out is None else out
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise TaskError(f"{folder} is there already: remove it, or name another folder with --out")
+    with Console(stderr=True).status("reading") as status:
+        made = make(source, function, name[:64], "none" if no_jail else best_jail(), status.update)
+        write(made.skeleton, folder)
+        fairness = "" if made.gaps else _inspect(folder, "none" if no_jail else best_jail(), status.update)
+    if json:
+        print(json_module.dumps(as_json(made, folder, fairness), indent=1))
+    else:
+        _tell(made, folder, fairness)
+    return 0
+
+
+def make(source: Path, function: str, name: str, jail: JailKind, say: Callable[[str], None]) -> Made:
+    """The first guess that works in the jail, or the likeliest with the lines that somebody has to write."""
+    given = gather(source, installed=importlib.metadata.packages_distributions())
+    with tempfile.TemporaryDirectory(prefix="outpace-init-") as workspace:
+        Path(workspace).chmod(0o755)
+        rehearsal = Rehearsal(jail, Path(workspace))
+        first: Made | None = None
+        for glue in (False, True):
+            tries = skeletons(given, function, name=name, glue=glue)
+            while tries:
+                skeleton = tries.pop(0)
+                if skeleton.gaps:
+                    return Made(skeleton, Rehearsed(problem="not tried"), skeleton.gaps)
+                say(f"trying {skeleton.entry}")
+                skeleton, found = _fitted(rehearsal, skeleton)
+                if not found.problem:
+                    return Made(skeleton, found, ())
+                first = first or Made(skeleton, found, (_failing(skeleton, found),))
+                missing = re.search(r"undefined symbol: (\w+)", found.problem)
+                if missing and len(given.units) < _UNITS:
+                    more = add_unit(given, source, missing[1])
+                    if more is not None:
+                        given, first = more, None
+                        tries = skeletons(given, function, name=name, glue=glue)
+                    continue
+                # Answers that cannot leave the jail, or none: the wrapper makes them plain, whatever the inputs.
+                if not glue and re.search(r"cannot be returned|map keys must be|answers None", found.problem):
+                    break
+            if source.suffix != ".py":
+                break
+    assert first is not None  # there is at least one skeleton, and it failed
+    return first
+
+
+def _fitted(rehearsal: Rehearsal, skeleton: Skeleton) -> tuple[Skeleton, Rehearsed]:
+    def rehearse(size: int) -> Rehearsed:
+        return rehearsal.rehearse(make_task(Path(skeleton.name), dict(skeleton.sized(size).files)))
+
+    size, found = fit_size(rehearse, SIZE)
+    return skeleton.sized(size), found
+
+
+def _failing(skeleton: Skeleton, found: Rehearsed) -> Gap:
+    guess = skeleton.guess()
+    return Gap(guess.file, guess.line, f"the guessed inputs do not work ({' '.join(found.problem.split())[:300]}); write make_input from here on")
+
+
+def write(skeleton: Skeleton, folder: Path) -> None:
+    """Lay the files out."""
+    for name, content in skeleton.files.items():
+        path = folder / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        except OSError as error:
+            raise TaskError(f"{path} cannot be written ({error.strerror}): name another folder with --out") from None
+
+
+def _inspect(folder: Path, jail: JailKind, say: Callable[[str], None]) -> str:
+    """Why the written task cannot be trusted yet, or "" when the judge finds nothing."""
+    with tempfile.TemporaryDirectory(prefix="outpace-init-") as workspace:
+        Path(workspace).chmod(0o755)
+        try:
+            with Judge(ProgramDomain(load_task(folder)), jail=jail, workspace=Path(workspace), progress=say) as judge:
+                judge.inspect()
+        except (TaskError, HarnessError) as error:
+            return " ".join(str(error).split())
+    return ""
+
+
+def as_json(made: Made, folder: Path, fairness: str) -> dict[str, object]:
+    """For programs."""
+    return {
+        "task": str(folder), "entry": made.skeleton.entry, "ready": not made.gaps and not fairness,
+        "seconds_per_call": made.rehearsed.seconds or None, "problem": fairness or None,
+        "fill_in": [{"file": str(folder / gap.file), "line": gap.line, "what": gap.what} for gap in made.gaps],
+    }  # fmt: skip
+
+
+def _tell(made: Made, folder: Path, fairness: str) -> None:
+    print(f"Made {folder} for {made.skeleton.entry}.")
+    if made.gaps:
+        print("Not ready: fill in")
+        for gap in made.gaps:
+            print(f"  {folder / gap.file}:{gap.line}: {gap.what}")
+        print(f"Then check it with `outpace try {folder}`.")
+        return
+    print(f"A call takes {duration(made.rehearsed.seconds)} on the guessed inputs; read them in {folder / 'judge.py'}.")
+    if fairness:
+        print(f"Not ready: {fairness}", file=sys.stderr)
+        return
+    print("Ready: in the jail the reference scores 1.00 against itself, and programs that do nothing fail.")
+    print(f"`outpace run {folder}` searches for a faster version: 40 trials unless you say --trials or --minutes.")
+
+
+def duration(seconds: float) -> str:
+    """A short time with its unit."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds / 1e-9:.0f} ns"

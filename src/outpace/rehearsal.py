@@ -1,0 +1,127 @@
+"""The rehearsal: build a new task's reference in the jail, call it, and say how long a call takes or why it cannot be judged."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from outpace.candidate import reference
+from outpace.domains.base import Input
+from outpace.domains.program import ProgramDomain
+from outpace.errors import HarnessError, TaskError
+from outpace.judge import redteam
+from outpace.judge.build import BuildPlan, build
+from outpace.judge.compare import difference
+from outpace.judge.cores import exclusive, kept_off, timing_cores
+from outpace.judge.jail import JailKind
+from outpace.judge.timing import Stopwatch, make_input
+from outpace.judge.worker import Failed
+from outpace.task import Task
+
+# Below the first a call drowns in the round trip, above the second a verdict takes minutes.
+SHORT, LONG = 100e-6, 20e-3
+SMALLEST, LARGEST, GROWTH, SHRINKING = 4, 1 << 16, 8, 4
+# Making an input may not take much longer than using it: each timed call needs a fresh one.
+MAKING = 5e-3
+_INPUTS = 8
+
+
+@dataclass(frozen=True)
+class Rehearsed:
+    """Seconds of a call and of making its input; or the problem, and whether that was only slowness."""
+
+    seconds: float = 0.0
+    making: float = 0.0
+    problem: str = ""
+    slow: bool = False
+
+
+class Rehearsal:
+    """Rehearses versions of a task; what was built once is used again while only the inputs change."""
+
+    def __init__(self, jail: JailKind, workspace: Path) -> None:
+        self.jail = jail
+        self._workspace = workspace
+        self._built: dict[str, Path | Failed] = {}
+
+    def rehearse(self, task: Task) -> Rehearsed:
+        """What a few calls of the reference show."""
+        try:
+            domain = ProgramDomain(task)
+            program = domain.program(self.jail, self._folder(domain.build_plan(reference(task))))
+            cores = timing_cores(task.limits.threads)
+            watch = Stopwatch(domain, self.jail, (program, program), cores, int.from_bytes(os.urandom(8), "little"))
+            with exclusive(cores), kept_off(cores):
+                answered = watch.reference_answers(_INPUTS)
+                problems = [*redteam.weaknesses(domain, answered), *_unseen(answered)]
+                if problems:
+                    return Rehearsed(problem="; ".join(problems))
+                seconds, _ = watch.rehearse()
+            begin = time.perf_counter()
+            make_input(domain, np.random.default_rng(0))
+            return Rehearsed(seconds, time.perf_counter() - begin)
+        except Failed as failure:
+            return Rehearsed(problem=f"{failure.outcome}: {failure.reason}")
+        except HarnessError as error:
+            # The only fault of the harness that a task brings about: its reference runs past the limit.
+            return Rehearsed(problem=str(error), slow=True)
+        except TaskError as error:
+            return Rehearsed(problem=str(error))
+
+    def _folder(self, plan: BuildPlan) -> Path:
+        key = hashlib.sha256(repr((sorted(plan.files.items()), plan.commands)).encode()).hexdigest()[:16]
+        if key not in self._built:
+            try:
+                build(self.jail, plan, self._workspace / key)
+                self._built[key] = self._workspace / key
+            except Failed as failure:
+                self._built[key] = failure
+        found = self._built[key]
+        if isinstance(found, Failed):
+            raise found
+        return found
+
+
+def fit_size(rehearse: Callable[[int], Rehearsed], start: int) -> tuple[int, Rehearsed]:
+    """The input size at which a call takes neither too short nor too long, and what the rehearsal found there."""
+    seen: dict[int, Rehearsed] = {}
+    size = start
+    while size not in seen:
+        found = seen[size] = rehearse(size)
+        if found.problem and not found.slow:
+            break
+        if found.slow or found.seconds > LONG:
+            size = max(size // SHRINKING, SMALLEST)
+        elif found.seconds < SHORT and found.making < MAKING:
+            size = min(size * GROWTH, LARGEST)
+    usable = {each: found for each, found in seen.items() if not found.problem}
+    if not usable:
+        last = list(seen)[-1]
+        return last, seen[last]
+    # Of what was tried, the nearest to the middle of what is wanted.
+    best = min(usable, key=lambda each: abs(np.log(usable[each].seconds / (10 * SHORT))))
+    return best, usable[best]
+
+
+def _unseen(answered: list[tuple[Input, Any]]) -> list[str]:
+    """A function that only leaves its input as it was shows nothing by which it could be judged."""
+    if all(isinstance(answer, Mapping) and "return" not in answer and _unchanged(given, answer) for given, answer in answered):
+        return ["nothing in its answer tells what it did: it returns nothing and leaves its arguments as they were"]
+    return []
+
+
+def _unchanged(given: Input, answer: Mapping[str, Any]) -> bool:
+    shared = [name for name in answer if name in given]
+    return len(shared) == len(answer) and all(not difference(_array(given[name]), _array(answer[name])) for name in shared)
+
+
+def _array(value: Any) -> Any:
+    raw = value.encode() if isinstance(value, str) else value
+    return np.frombuffer(raw, np.uint8) if isinstance(raw, bytes) else raw

@@ -11,10 +11,10 @@ each trial, the candidate that looked fastest so far counts by its true log spee
 seed by seed.
 
 `moves` runs through the same calls as in a real run: bucket exemplars, drawn for each trial, `propose`, and
-after each group of four `reward.advantages` and `learn`. All methods know the reference and its speed beforehand. Random
-search never tries a candidate twice. TPE is Optuna's sampler with its default settings; where it asks for a
-candidate that it has had, "TPE" spends the trial on it, and "TPE, no repeats" asks again, and takes a random
-new one after 20 asks in vain.
+after each group of four `reward.advantages` and `learn`. All methods know the reference and its speed
+beforehand. Random search never tries a candidate twice. TPE is Optuna's sampler with its default settings;
+where it asks for a candidate that it has had, "TPE" spends the trial on it, and "TPE, no repeats" asks again,
+and takes a random new one after 20 asks in vain.
 
 The constants in `moves` were chosen on the synthetic spaces alone; the measured tables were not looked at
 for that.

@@ -69,3 +69,18 @@ def judge_of(tmp_path: Path) -> Iterator[Callable[[Task, JailKind], Judge]]:
     for judge in made:
         judge.close()
     assert list((tmp_path / "work").glob("*")) == [], "a judge left files behind"
+
+
+def _named_skips() -> list[str]:
+    lines = (Path(__file__).parent / "skips.txt").read_text().splitlines()
+    return [line.split(": ")[0] for line in lines if line.strip() and not line.startswith("#")]
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """A skip that tests/skips.txt does not name is a failure: nothing may be left out silently."""
+    outcome = yield
+    report = outcome.get_result()  # type: ignore[attr-defined]
+    if report.skipped and not hasattr(report, "wasxfail") and not any(item.nodeid.startswith(name) for name in _named_skips()):
+        report.outcome = "failed"
+        report.longrepr = f"skipped without being named in tests/skips.txt: {report.longrepr}"

@@ -92,8 +92,7 @@ def pace(trials: Iterable[Trial]) -> Pace:
     """The averages over judged trials; a verdict that was reused took no time, so it does not count."""
     judged = [trial for trial in trials if trial.verdict is not None]
     timed = [
-        (trial.verdict.seconds if trial.verdict else 0.0)
-        + (trial.confirmation.seconds if trial.confirmation else 0.0)
+        (trial.verdict.seconds if trial.verdict else 0.0) + (trial.confirmation.seconds if trial.confirmation else 0.0)
         for trial in judged
         if trial.duplicate_of is None
     ]

@@ -7,7 +7,7 @@ import sys
 import cyclopts
 
 from outpace import __version__
-from outpace.cli import doctor, report, run, trial, verify
+from outpace.cli import doctor, export, init, mcp, plain, prompt, report, run, show, tasks, trial, verify
 from outpace.errors import OutpaceError
 
 app = cyclopts.App(
@@ -15,12 +15,21 @@ app = cyclopts.App(
     help="Makes code faster and proves it.",
     version=__version__,
     result_action="return_value",
+    suppress_keyboard_interrupt=False,
+    error_formatter=plain.usage_error,
+    error_console=plain.ERRORS,
 )
 app.command(run.run)
 app.command(doctor.doctor)
 app.command(trial.try_, name="try")
 app.command(verify.verify)
+app.command(mcp.mcp)
 app.command(report.report)
+app.command(show.show)
+app.command(export.export)
+app.command(prompt.prompt)
+app.command(tasks.tasks)
+app.command(init.init)
 
 
 def main() -> None:
@@ -28,8 +37,10 @@ def main() -> None:
     try:
         status = app()
     except OutpaceError as error:
-        print(f"outpace: {error}", file=sys.stderr)
+        print(f"outpace: {plain.flat(error)}", file=sys.stderr)
         sys.exit(1)
+    except BrokenPipeError:
+        sys.exit(plain.broken_pipe())
     except KeyboardInterrupt:
         print("outpace: stopped", file=sys.stderr)
         sys.exit(130)

@@ -46,9 +46,7 @@ def estimate_and_print(plan: Plan, here: Machine, kind: JailKind, archive: Path,
     with tempfile.TemporaryDirectory(prefix="outpace-dry-") as folder, Progress(quiet=json) as progress:
         Path(folder).chmod(0o755)
         workspace = Path(folder)
-        with Judge(
-            ProgramDomain(plan.task), jail=kind, workspace=workspace, progress=progress.doing
-        ) as judge:
+        with Judge(ProgramDomain(plan.task), jail=kind, workspace=workspace, progress=progress.doing) as judge:
             found, known = estimate(plan, here, judge, archive)
     show(found, known, plan, json=json)
     return 0

@@ -1,67 +1,137 @@
-"""Progress: one line of what a run is doing and one line per trial that changed something, in 80 columns."""
+"""Progress: what a run is doing, in three lines of a terminal or in one line of a log for each finished trial."""
 
 from __future__ import annotations
 
+import sys
+import time
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console
-from rich.status import Status
+from rich.console import Console, Group
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.text import Text
 
-from outpace.judge.verdict import Verdict
+from outpace.cli.plain import shortened
+from outpace.judge.verdict import Verdict, toward_one
 from outpace.run import Run
+
+# Once a second: a livelier picture would take the processor from what is being timed.
+_REFRESHES = 1
 
 
 class Progress:
     """Live progress on standard error; nothing when `quiet`."""
 
-    def __init__(self, *, quiet: bool) -> None:
-        self._console = Console(stderr=True, quiet=quiet)
-        self._status: Status = self._console.status("starting")
+    def __init__(self, *, quiet: bool, console: Console | None = None) -> None:
+        self._console = console or Console(stderr=True, quiet=quiet, highlight=False)
+        # A log keeps what is written to it: there it is finished trials alone, without a control character.
+        self._shown = self._console.is_terminal and not quiet
+        self._spinner = Spinner("dots")
+        self._what = Text("starting")
         self._run: Run | None = None
         self._best = 0.0
+        self._begun = time.monotonic()
+        self._standing = ""
+        # Last, for it draws its first picture at once.
+        self._live = Live(
+            console=self._console, refresh_per_second=_REFRESHES, transient=True, get_renderable=self._picture
+        )
 
     def __enter__(self) -> Self:
-        self._status.start()
+        if self._shown:
+            self._live.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._status.stop()
+        if self._shown:
+            self._live.stop()
+        if kind is KeyboardInterrupt and self._run is not None:
+            done = sum(self._run.outcomes().values())
+            # Also where the rest is quiet: whoever stopped it must know that nothing is lost.
+            print(
+                f"Run {self._run.record.name} keeps its {done} trials; the same command again goes on with it.",
+                file=sys.stderr,
+            )
 
     def begin(self, run: Run) -> None:
         """The run that is reported on from now on."""
         self._run = run
+        best = run.best()
+        self._best = best.ratio if best is not None and best.win else 0.0
+        self._standing = self._summary(run)
+        done = sum(run.outcomes().values())
+        goes_on = f", going on after {done} trials" if done else ""
+        self._print(f"run {run.record.name}: task {run.task.name}, policy {run.policy.name}{goes_on}")
 
     def doing(self, what: str) -> None:
-        """What the judge is at."""
-        self._status.update(f"{self._summary()}{what}")
+        """What the judge or the policy is at; may hold markup."""
+        self._what = Text.from_markup(what)
+        if self._shown:
+            self._live.refresh()
 
     def judged(self, trial: int, verdict: Verdict) -> None:
-        """A finished trial: printed when it failed or is the best so far."""
-        best = None if self._run is None else self._run.best()
-        if best is not None and best.win and best.ratio > self._best:
-            self._best = best.ratio
-            self._console.print(
-                f"trial {trial}: {best.ratio:.2f}x ({best.low:.2f} to {best.high:.2f}), the best so far"
-            )
-        elif verdict.speed_up is None:
-            reason = verdict.reason.splitlines()[0] if verdict.reason else ""
-            self._console.print(
-                f"trial {trial}: {verdict.outcome}: {reason}",
-                overflow="ellipsis",
-                no_wrap=True,
-                markup=False,
-                highlight=False,
-            )
-        self.doing("")
-
-    def _summary(self) -> str:
+        """A finished trial."""
         if self._run is None:
-            return ""
-        outcomes = self._run.outcomes()
-        counts = ", ".join(f"{count} {name}" for name, count in outcomes.items())
-        best = f"best {self._best:.2f}x; " if self._best else ""
-        remaining = ", ".join(f"{value:.3g} {name} left" for name, value in self._run.remaining().items())
-        return f"{best}{counts + '; ' if counts else ''}{remaining}: "
+            return
+        self._standing = self._summary(self._run)
+        line = f"trial {trial}: {self._finding(verdict)}"
+        self._print(line if self._shown else f"{line}; {self._standing}")
+        self.doing("thinking of the next candidate")
+
+    def _finding(self, verdict: Verdict) -> str:
+        found = verdict.speed_up
+        if found is None:
+            return f"{verdict.outcome}: {shortened(verdict.reason, 400 if self._shown else 120)}"
+        best = self._run.best() if self._run is not None else None
+        mark = ""
+        if best is not None and best.win and best.ratio > self._best:
+            mark = f", the best so far (confirmed {toward_one(best.ratio):.2f}x)" if self._confirmed(verdict, best.ratio) else ", the best so far"
+            self._best = best.ratio
+        return f"{found.rounded()} ({found.low:.2f} to {found.high:.2f}){mark}"
+
+    @staticmethod
+    def _confirmed(verdict: Verdict, ratio: float) -> bool:
+        return verdict.speed_up is not None and verdict.speed_up.ratio != ratio
+
+    def _summary(self, run: Run) -> str:
+        """Where the run stands: best, verdicts, spent and left."""
+        best = run.best()
+        parts = ["no win yet"]
+        if best is not None and best.win:
+            parts = [f"best {toward_one(best.ratio):.2f}x ({best.low:.2f} to {best.high:.2f})"]
+        outcomes = run.outcomes()
+        parts.append(", ".join(f"{count} {name}" for name, count in outcomes.items()) or "no trial yet")
+        return "; ".join([*parts, self._spent(run)])
+
+    @staticmethod
+    def _spent(run: Run) -> str:
+        spent, remaining = run.spent, run.remaining()
+        used = [f"{spent.minutes:.1f} min"]
+        if spent.tokens:
+            used.append(f"{spent.tokens} tokens")
+        if spent.cost.money:
+            used.append(f"{spent.cost.money:.3g} money")
+        left = ", ".join(f"{value:.3g} {name}" if value < 1000 else f"{value:.0f} {name}" for name, value in remaining.items())
+        return f"spent {', '.join(used)}" + (f"; left {left}" if left else "")
+
+    def _picture(self) -> Group:
+        elapsed = int(time.monotonic() - self._begun)
+        self._spinner.update(text=Text.assemble(f"{elapsed // 60}:{elapsed % 60:02d} ", self._what))
+        lines = [Text(part, no_wrap=True, overflow="ellipsis") for part in _wrapped(self._standing)]
+        return Group(self._spinner, *lines)
+
+    def _print(self, line: str) -> None:
+        self._console.print(
+            Text(line), no_wrap=self._shown, overflow="ellipsis" if self._shown else None, soft_wrap=not self._shown
+        )
+
+
+def _wrapped(standing: str) -> list[str]:
+    """The best and the verdicts on one line, what is spent and left on the next."""
+    if not standing:
+        return []
+    head, _, tail = standing.partition("; spent ")
+    return [f"  {head}", f"  spent {tail}"]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json as json_module
 import os
 import re
 import time
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -59,9 +61,7 @@ def report(
         receipt = folder / f"{record.name}.receipt.json"
 
         def read() -> Facts:
-            return gather(
-                archive, record, receipt=receipt, now=time.time(), judge_alive=judge_alive(folder / "work")
-            )
+            return gather(archive, record, receipt=receipt, now=time.time(), judge_alive=judge_alive(folder / "work"))
 
         facts = read()
         if ablate:
@@ -69,14 +69,23 @@ def report(
             facts = read()
     written = _write(facts, out or folder / slug(record.name), png)
     if json:
-        claim = facts.claim
-        found = None if claim is None else {"ratio": claim.ratio, "low": claim.low, "high": claim.high}
-        files = [str(each) for each in written]
-        print(json_module.dumps({"run": record.name, "task": record.task_name, "trials": len(facts.trials), "in_progress": facts.judging, "speed_up": found, "files": files}, indent=1))  # fmt: skip
+        print(json_module.dumps(_told(facts, written), indent=1))
     else:
         for each in written:
             print(each)
     return 0
+
+
+def _told(facts: Facts, written: list[Path]) -> dict[str, Any]:
+    claim = facts.claim
+    return {
+        "run": facts.run.name,
+        "task": facts.run.task_name,
+        "trials": len(facts.trials),
+        "in_progress": facts.judging,
+        "speed_up": None if claim is None else dataclasses.asdict(claim),
+        "files": [str(each) for each in written],
+    }
 
 
 def find_run(archive: Archive, wanted: str | None) -> RunRecord:
@@ -87,9 +96,7 @@ def find_run(archive: Archive, wanted: str | None) -> RunRecord:
     if wanted is None:
         return runs[-1]
     task = load_task(Path(wanted)).name if (Path(wanted) / "task.toml").is_file() else wanted
-    named = [each for each in runs if each.name == wanted] or [
-        each for each in runs if each.task_name == task
-    ]
+    named = [each for each in runs if each.name == wanted] or [each for each in runs if each.task_name == task]
     if not named:
         known = ", ".join(sorted({each.name for each in runs}))
         raise ArchiveError(f"{archive.path} has no run and no task named {wanted}: its runs are {known}")
@@ -122,9 +129,7 @@ def _write(facts: Facts, out: Path, png: bool) -> list[Path]:
     try:
         from outpace.report.gallery import pictures
     except ImportError as error:
-        raise OutpaceError(
-            f"pictures need the extra `report` ({error}): pip install 'outpace[report]'"
-        ) from None
+        raise OutpaceError(f"pictures need the extra `report` ({error}): pip install 'outpace[report]'") from None
     # Not at the top either: these take a second to load, which every other command would pay too.
     from outpace.report.page import render, write
 

@@ -96,9 +96,7 @@ def run(
     with Archive.open(file) as archive, Progress(quiet=json) as progress:
         # A server's words are shown as they are; brackets in them are no markup.
         proposing = make_policy(policy, lambda what: progress.doing(escape(what)), **given)
-        with Judge(
-            ProgramDomain(loaded), jail=kind, workspace=folder / "work", progress=progress.doing
-        ) as judge:
+        with Judge(ProgramDomain(loaded), jail=kind, workspace=folder / "work", progress=progress.doing) as judge:
             started = Run(
                 archive,
                 loaded,

@@ -47,9 +47,7 @@ def parse_declaration(text: str) -> Signature:
     """The signature of one C function declaration, or a TaskError that says which part is not understood."""
     match = re.fullmatch(r"\s*(.*?)(\w+)\s*\(([^()]*)\)\s*;?\s*", text, re.DOTALL)
     if match is None:
-        raise TaskError(
-            f"'{text}' is not a C function declaration such as 'double sum(const double *x, int64_t n)'"
-        )
+        raise TaskError(f"'{text}' is not a C function declaration such as 'double sum(const double *x, int64_t n)'")
     returns, name, inside = match.groups()
     returned = _clean_type(returns, text)
     if returned not in C_TYPES:
@@ -85,12 +83,8 @@ def _parse_parameter(piece: str, whole: str) -> Parameter:
 
 def _clean_type(text: str, whole: str) -> str:
     if "*" in text:
-        raise TaskError(
-            f"'{whole}': a returned pointer cannot cross the jail; write into a parameter instead"
-        )
-    words = [
-        word for word in text.split() if word not in ("const", "extern", '"C"', "static", "inline", "struct")
-    ]
+        raise TaskError(f"'{whole}': a returned pointer cannot cross the jail; write into a parameter instead")
+    words = [word for word in text.split() if word not in ("const", "extern", '"C"', "static", "inline", "struct")]
     cleaned = " ".join(words)
     return cleaned.removeprefix("std::")
 

@@ -20,6 +20,7 @@ from outpace.task import Output
 
 # A pattern that is neither zero nor a small number, so that memory nobody wrote to never passes for an answer.
 POISON = 0xA5
+MAPPED_STREAM = 8 << 20
 _ALIGN = 64
 _RECORD = struct.Struct("<IIQ")
 _SLOT = struct.Struct("<IIQQQ")
@@ -44,6 +45,8 @@ class Batch:
     # What the output region starts with: poison, so that an answer that was never written is not the last batch's, and
     # the arrays that are worked on in place. Streams carry their own lengths, so their first bytes suffice.
     blank: bytes
+    # How much of the output region to map before the calls; what streams will need is not known, so up to a limit.
+    mapped: int
     read: Callable[[memoryview], list[Any]]
     # For commands: CPU time and run delay of the processes a sample started, which the launcher alone can know.
     usage: Callable[[memoryview], tuple[int, int]] | None = None
@@ -74,9 +77,7 @@ def function_batch(signature: Signature, inputs: Sequence[Mapping[str, Any]]) ->
         return [_read_call(region, reads) for reads in readers]
 
     data = b"".join(records) + arena.data()
-    return Batch(
-        len(inputs), data, record_bytes * len(inputs), outputs.used, outputs.blank(), read
-    )
+    return Batch(len(inputs), data, record_bytes * len(inputs), outputs.used, outputs.blank(), outputs.used, read)
 
 
 def _read_call(region: memoryview, reads: list[tuple[str, int, str, tuple[int, ...]]]) -> dict[str, Any]:
@@ -86,9 +87,7 @@ def _read_call(region: memoryview, reads: list[tuple[str, int, str, tuple[int, .
             answer[name] = _scalar(region, at, kind)
         else:
             # A copy: the region is used again while the answer is still being compared.
-            answer[name] = (
-                np.frombuffer(region, dtype=kind, count=_count(shape), offset=at).reshape(shape).copy()
-            )
+            answer[name] = np.frombuffer(region, dtype=kind, count=_count(shape), offset=at).reshape(shape).copy()
     return answer
 
 
@@ -157,9 +156,7 @@ def _bits(parameter: Parameter, value: Any) -> int:
     if isinstance(raw, bytes):
         return int.from_bytes(raw.ljust(8, b"\0"), "little")
     bits = 8 * dtype.itemsize
-    low, high = {"b": (0, 1), "u": (0, 2**bits - 1), "i": (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)}[
-        dtype.kind
-    ]
+    low, high = {"b": (0, 1), "u": (0, 2**bits - 1), "i": (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)}[dtype.kind]
     if not low <= raw <= high:
         raise TaskError(f"'{parameter.name}' is a {parameter.c_type}: {raw} does not fit")
     return raw % 2**64
@@ -230,7 +227,9 @@ def python_batch(inputs: Sequence[Mapping[str, Any]], output_bytes: int) -> Batc
     def read(region: memoryview) -> list[Any]:
         return _read_wire(region, len(inputs))
 
-    return Batch(len(inputs), data, len(data), output_bytes, bytes([POISON]) * 8, read)
+    return Batch(
+        len(inputs), data, len(data), output_bytes, bytes([POISON]) * 8, min(output_bytes, MAPPED_STREAM), read
+    )
 
 
 def _read_wire(region: memoryview, count: int) -> list[Any]:
@@ -264,9 +263,7 @@ def command_batch(inputs: Sequence[Mapping[str, Any]], outputs: Sequence[str], o
     for values, count in zip(inputs, counts, strict=True):
         unknown = set(values) - {"stdin", "files", "args"}
         if unknown:
-            raise TaskError(
-                f"make_input gives {sorted(unknown)}; a command takes 'stdin', 'files' and 'args'"
-            )
+            raise TaskError(f"make_input gives {sorted(unknown)}; a command takes 'stdin', 'files' and 'args'")
         row = [_RECORD.pack(count, 0, _RECORD.size + count * _PART.size)]
         if "stdin" in values:
             row.append(_data_part(_STDIN, values["stdin"], "", arena))
@@ -292,7 +289,7 @@ def command_batch(inputs: Sequence[Mapping[str, Any]], outputs: Sequence[str], o
         return sum(cpu for cpu, _, _ in readings), sum(delay for _, _, delay in readings)
 
     head = b"".join(records)
-    return Batch(len(inputs), head + arena.data(), len(head), space.used, bytes([POISON]) * 8, read, usage)
+    return Batch(len(inputs), head + arena.data(), len(head), space.used, bytes([POISON]) * 8, 0, read, usage)
 
 
 def _data_part(kind: int, content: Any, name: str, arena: _Arena) -> bytes:

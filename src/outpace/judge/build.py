@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,8 @@ from outpace.judge.worker import Failed
 # What a compiler says is kept up to here; beyond it the build is flooding.
 _OUTPUT_LIMIT = 1 * MIB
 _REASON_LINES = 12
+_WATCH_SECONDS = 0.1
+_DEPTH_LIMIT, _ENTRY_LIMIT = 64, 10_000
 
 
 @dataclass(frozen=True)
@@ -89,13 +92,11 @@ def _run(kind: JailKind, plan: BuildPlan, folder: Path, command: tuple[str, ...]
             argv, env=dict(jailed.environment), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             pass_fds=jailed.fds, start_new_session=True,
         )  # fmt: skip
-        output, timed_out = _communicate(process, plan.seconds)
-        if timed_out:
-            raise Failed(Outcome.REFUSED, f"the build took longer than the limit of {plan.seconds:g} s")
+        output, limit = _communicate(process, plan, folder)
+        if limit:
+            raise Failed(Outcome.REFUSED, limit)
         if group is not None and group.out_of_memory():
-            raise Failed(
-                Outcome.REFUSED, f"the build used more than the {plan.memory // MIB} MB of memory allowed"
-            )
+            raise Failed(Outcome.REFUSED, f"the build used more than the {plan.memory // MIB} MB of memory allowed")
         if process.returncode == 125 and output.startswith("outpace-launch:"):
             raise HarnessError(f"the jail failed to start {command[0]}: {output.strip()}")
         if len(output) > _OUTPUT_LIMIT:
@@ -111,17 +112,24 @@ def _run(kind: JailKind, plan: BuildPlan, folder: Path, command: tuple[str, ...]
             group.remove()
 
 
-def _communicate(process: subprocess.Popen[bytes], seconds: float) -> tuple[str, bool]:
-    """What the process prints, up to the limit, and whether it had to be killed for its time."""
-    killed = threading.Event()
+def _communicate(process: subprocess.Popen[bytes], plan: BuildPlan, folder: Path) -> tuple[str, str]:
+    """What the process prints, up to the limit, and the limit it had to be killed for."""
+    reasons: list[str] = []
+    ended = threading.Event()
 
-    def kill() -> None:
-        killed.set()
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+    def watch() -> None:
+        deadline = time.monotonic() + plan.seconds
+        while not reasons and not ended.wait(_WATCH_SECONDS):
+            if time.monotonic() > deadline:
+                reasons.append(f"the build took longer than the limit of {plan.seconds:g} s")
+            else:
+                reasons.extend(filter(None, [excess(folder, plan.disk)]))
+        if reasons:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
-    timer = threading.Timer(seconds, kill)
-    timer.start()
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
     try:
         assert process.stdout is not None
         output = process.stdout.read(_OUTPUT_LIMIT + 1)
@@ -131,8 +139,36 @@ def _communicate(process: subprocess.Popen[bytes], seconds: float) -> tuple[str,
         process.stdout.close()
         process.wait()
     finally:
-        timer.cancel()
-    return output.decode("utf-8", "replace"), killed.is_set()
+        ended.set()
+        watcher.join()
+    return output.decode("utf-8", "replace"), "".join(reasons[:1]) or excess(folder, plan.disk)
+
+
+def excess(folder: Path, disk: int) -> str:
+    """Why a built folder is too big: its bytes, its number of files, or its depth, which could tie up whoever walks it."""
+    total = entries = 0
+    waiting = [(str(folder), 0)]
+    while waiting:
+        place, depth = waiting.pop()
+        if depth > _DEPTH_LIMIT:
+            return f"the build made folders more than {_DEPTH_LIMIT} levels deep"
+        with contextlib.suppress(OSError), os.scandir(place) as found:  # it may vanish while we look
+            for entry in found:
+                entries += 1
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append((entry.path, depth + 1))
+                else:
+                    total += entry.stat(follow_symlinks=False).st_size
+                if entries > _ENTRY_LIMIT:
+                    return f"the build made more than {_ENTRY_LIMIT} files"
+                if total > disk:
+                    return f"the build wrote more than the {disk // MIB} MB allowed"
+    return ""
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder that a candidate built, however deep; Python's own removal gives up on a thousand levels."""
+    subprocess.run(["rm", "-rf", "--", str(folder)], check=False, stderr=subprocess.DEVNULL)
 
 
 def first_errors(output: str) -> str:

@@ -84,11 +84,7 @@ class Cgroup:
 
 def remove_stale() -> None:
     """Remove the empty groups of judges that were killed before they could."""
-    parents = (
-        {_v2_parent()}
-        if (ROOT / "cgroup.controllers").exists()
-        else {_v1_parent("memory"), _v1_parent("pids")}
-    )
+    parents = {_v2_parent()} if (ROOT / "cgroup.controllers").exists() else {_v1_parent("memory"), _v1_parent("pids")}
     for parent in parents:
         for folder in parent.glob("outpace-*-*"):
             owner = folder.name.split("-")[1]

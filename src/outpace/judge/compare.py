@@ -27,15 +27,12 @@ def _difference(expected: Any, got: Any, tolerance: float, where: str) -> str:
         if sorted(expected) != sorted(got):
             missing, extra = sorted(set(expected) - set(got)), sorted(set(got) - set(expected))
             return f"{where} lacks keys {brief(missing)} and has extra keys {brief(extra)}"
-        return _first(
-            _difference(expected[key], got[key], tolerance, f"{where}[{key!r}]") for key in expected
-        )
+        return _first(_difference(expected[key], got[key], tolerance, f"{where}[{key!r}]") for key in expected)
     if isinstance(expected, list):
         if len(expected) != len(got):
             return f"{where} has {len(got)} items where {len(expected)} are expected"
         return _first(
-            _difference(a, b, tolerance, f"{where}[{at}]")
-            for at, (a, b) in enumerate(zip(expected, got, strict=True))
+            _difference(a, b, tolerance, f"{where}[{at}]") for at, (a, b) in enumerate(zip(expected, got, strict=True))
         )
     if isinstance(expected, float):
         close = (
@@ -57,9 +54,7 @@ def _array_difference(expected: Any, got: Any, tolerance: float, where: str) -> 
     else:
         with np.errstate(all="ignore"):
             finite = np.abs(
-                expected[np.isfinite(expected)].astype(
-                    np.complex128 if expected.dtype.kind == "c" else np.float64
-                )
+                expected[np.isfinite(expected)].astype(np.complex128 if expected.dtype.kind == "c" else np.float64)
             )
             scale = float(np.sqrt(np.mean(finite**2))) if finite.size else 0.0
             close = np.isfinite(expected) & (np.abs(got - expected) <= tolerance * np.maximum(np.abs(expected), scale))

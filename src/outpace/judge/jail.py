@@ -67,9 +67,7 @@ def launcher_path() -> Path:
     for folder in (Path(__file__).parents[1], Path(sysconfig.get_path("platlib")) / "outpace"):
         if (folder / "bin" / "outpace-launch").exists():
             return folder / "bin" / "outpace-launch"
-    raise JailError(
-        "the launcher outpace-launch is not installed; run `pip install .` (it needs g++ and make)"
-    )
+    raise JailError("the launcher outpace-launch is not installed; run `pip install .` (it needs g++ and make)")
 
 
 @functools.cache

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -19,7 +18,7 @@ from outpace.candidate import Candidate, forbidden_change, reference
 from outpace.domains.base import Domain
 from outpace.errors import HarnessError, TaskError
 from outpace.judge import redteam
-from outpace.judge.build import build
+from outpace.judge.build import build, remove
 from outpace.judge.cgroup import remove_stale
 from outpace.judge.cores import exclusive, kept_off, timing_cores
 from outpace.judge.jail import JailKind
@@ -37,9 +36,7 @@ T = TypeVar("T")
 class Judge:
     """Judges candidates of one task on this machine."""
 
-    def __init__(
-        self, domain: Domain, *, jail: JailKind, workspace: Path, progress: Progress | None = None
-    ) -> None:
+    def __init__(self, domain: Domain, *, jail: JailKind, workspace: Path, progress: Progress | None = None) -> None:
         self.domain = domain
         self.jail = jail
         self.cores = timing_cores(domain.task.limits.threads)
@@ -59,7 +56,7 @@ class Judge:
 
     def close(self) -> None:
         """Remove everything this judge built."""
-        shutil.rmtree(self._folder, ignore_errors=True)
+        remove(self._folder)
 
     def judge(self, candidate: Candidate) -> Verdict:
         """The verdict on one candidate against the task's reference."""
@@ -103,9 +100,7 @@ class Judge:
 
         def verdict(outcome: Outcome, reason: str = "", timed: Timed | None = None) -> Verdict:
             speed_up = timed.decision.speed_up if timed and outcome is Outcome.OK else None
-            return Verdict(
-                outcome, reason, speed_up, timed.buckets if timed else (), time.monotonic() - begin - waited
-            )
+            return Verdict(outcome, reason, speed_up, timed.buckets if timed else (), time.monotonic() - begin - waited)
 
         reason = forbidden_change(self.domain.task, candidate)
         if reason:
@@ -126,7 +121,7 @@ class Judge:
         finally:
             for made in (folder, rival if baseline is not None else None):
                 if made is not None:
-                    shutil.rmtree(made, ignore_errors=True)
+                    remove(made)
         if timed.decision.noisy or timed.decision.speed_up is None:
             return verdict(
                 Outcome.TOO_NOISY,
@@ -150,14 +145,17 @@ class Judge:
         try:
             build(self.jail, self.domain.build_plan(candidate), folder)
         except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove(folder)
             raise
         return folder
 
     @contextlib.contextmanager
     def _timing(self) -> Iterator[float]:
         """The timing cores for ourselves; yields how long that took to get."""
-        with exclusive(self.cores, lambda: self._say("waiting for another timing to end")) as waited, kept_off(self.cores):
+        with (
+            exclusive(self.cores, lambda: self._say("waiting for another timing to end")) as waited,
+            kept_off(self.cores),
+        ):
             yield waited
 
     def _retried(self, action: Callable[[], T]) -> T:
@@ -181,4 +179,4 @@ def _remove_abandoned(workspace: Path) -> None:
     for folder in workspace.glob("judge-*-*"):
         owner = folder.name.split("-")[1]
         if owner.isdigit() and not Path(f"/proc/{owner}").exists():
-            shutil.rmtree(folder, ignore_errors=True)
+            remove(folder)

@@ -21,9 +21,7 @@ def weaknesses(domain: Domain, answered: Sequence[tuple[Input, Any]]) -> list[st
     found = []
     for given, answer in answered:
         if not domain.task.checking.allow_nonfinite and nonfinite(answer):
-            found.append(
-                f"the reference's own {nonfinite(answer)}; set [checking] allow_nonfinite if that is meant"
-            )
+            found.append(f"the reference's own {nonfinite(answer)}; set [checking] allow_nonfinite if that is meant")
             break
         reason = checked(domain, given, answer, answer)
         if reason:
@@ -31,9 +29,7 @@ def weaknesses(domain: Domain, answered: Sequence[tuple[Input, Any]]) -> list[st
             break
     first = answered[0][1]
     if all(not difference(first, answer) for _, answer in answered[1:]):
-        found.append(
-            f"the reference answers {brief(first)} to every input: its output does not depend on its input"
-        )
+        found.append(f"the reference answers {brief(first)} to every input: its output does not depend on its input")
     if _passes(domain, answered, [first] * len(answered)):
         found.append("a program that always gives the same answer passes the check")
     for name, empty in (("null", null_like), ("None", lambda _: None)):
@@ -64,6 +60,5 @@ def null_like(answer: Any) -> Any:
 
 def _passes(domain: Domain, answered: Sequence[tuple[Input, Any]], answers: Sequence[Any]) -> bool:
     return all(
-        not checked(domain, given, answer, truth)
-        for (given, truth), answer in zip(answered, answers, strict=True)
+        not checked(domain, given, answer, truth) for (given, truth), answer in zip(answered, answers, strict=True)
     )

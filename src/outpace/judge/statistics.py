@@ -52,9 +52,7 @@ def decide(ratios: Sequence[float], margin: float) -> Decision:
     futile = float(np.median(ratios)) < math.log(margin) - FUTILE
     if estimate.win or futile or last:
         spread = math.log(estimate.high / estimate.low)
-        return Decision(
-            True, estimate, noisy=last and not estimate.win and not futile and spread > NOISE_LIMIT
-        )
+        return Decision(True, estimate, noisy=last and not estimate.win and not futile and spread > NOISE_LIMIT)
     return Decision(False, estimate)
 
 
@@ -75,9 +73,7 @@ def speed_up(ratios: Sequence[float], margin: float) -> SpeedUp:
 
 def _descriptive(ratios: Sequence[float]) -> SpeedUp:
     # Four buckets allow no 99% interval; their range is shown, and no win can come of it.
-    return SpeedUp(
-        math.exp(float(np.median(ratios))), math.exp(min(ratios)), math.exp(max(ratios)), False, len(ratios)
-    )
+    return SpeedUp(math.exp(float(np.median(ratios))), math.exp(min(ratios)), math.exp(max(ratios)), False, len(ratios))
 
 
 def walsh_averages(values: Sequence[float]) -> list[float]:
@@ -123,7 +119,9 @@ def log_ratios(buckets: Sequence[Bucket], *, parallel: bool) -> list[float]:
     usable = [bucket for bucket in buckets if all(map(_plausible, bucket.reference + bucket.candidate))]
     if not usable:
         return []
-    return combined(*zip(*((clock_ratio(bucket, "cpu"), clock_ratio(bucket, "busy")) for bucket in usable), strict=True))
+    return combined(
+        *zip(*((clock_ratio(bucket, "cpu"), clock_ratio(bucket, "busy")) for bucket in usable), strict=True)
+    )
 
 
 def combined(cpu: Sequence[float], busy: Sequence[float]) -> list[float]:

@@ -27,9 +27,9 @@ from outpace.judge.worker import Failed, Program, Region, Worker
 
 PAIRS = 2
 INPUT_REGION = 256 * MIB
-# Loading a candidate, setting it up and warming it may take this many times the reference's CPU seconds, and some for an
-# import or a table: work must not move there from the timed calls without bound.
-SETUP_FACTOR, SETUP_SLACK = 2.0, 0.3
+# Loading a candidate, setting it up and its first calls may take this many times the reference's CPU seconds, and the
+# program's `once_seconds`: work must not move there from the timed calls without bound.
+ONCE_FACTOR = 2.0
 # A whole batch may take this many times what the reference takes over it, beside one call's own limit.
 PATIENCE = 100
 # Calls shorter than this get a short warm-up of their own before each sample, so that nobody profits from the
@@ -50,8 +50,8 @@ class Plan:
     warm: int
     # Whether each sample gets a warm-up of its own.
     self_warm: bool
-    # What the reference takes per call.
-    seconds: float
+    # What reference and candidate take per call.
+    seconds: tuple[float, float]
 
 
 class Inputs:
@@ -144,19 +144,22 @@ class Pair:
                 self.once[self.side] += self.workers[self.side].setup(batch)
         self.bound_work_done_once()
 
-    def warm(self, side: int, batch: Batch, expected: float) -> None:
-        """The first calls of a process, which may do what later ones need not."""
-        self.once[side] += self.sample(side, batch, expected).cpu / 1e9
+    def warm(self, side: int, batch: Batch, plan: Plan) -> None:
+        """The first calls of a process; what they take beyond twice their usual time is work done once."""
+        usual = plan.seconds[side] * batch.count
+        spent = self.sample(side, batch, plan.seconds[0] * batch.count).cpu / 1e9
+        self.once[side] += max(spent - 2 * usual, 0.0)
 
     def bound_work_done_once(self) -> None:
         """The candidate may not take much longer than the reference over what it does once per process."""
         spent = self.once
         self.side = 1
-        allowed = SETUP_FACTOR * spent[0] + SETUP_SLACK
+        allowed = ONCE_FACTOR * spent[0] + self.workers[1].program.once_seconds
         if spent[1] > allowed:
             raise Failed(
                 Outcome.REFUSED,
-                f"loading, set-up and the first calls took {spent[1]:.2f} s of CPU time where the reference takes {spent[0]:.2f} s; {allowed:.2f} s are allowed",
+                f"loading, set-up and the first calls took {spent[1]:.3f} s of CPU time beyond the calls themselves, "
+                f"the reference's {spent[0]:.3f} s; {allowed:.3f} s are allowed",
             )
 
     def prepare(self, batches: Sequence[Batch]) -> None:
@@ -281,7 +284,7 @@ class Stopwatch:
         room = min(INPUT_REGION / (len(probe.data) + 4096), 2 * self._output_bytes() / len(probe.blank))
         calls = max(1, math.ceil(min(calls, room / 2)))
         warm = max(1, min(calls, round(SELF_WARM_SECONDS / reference)))
-        return Plan(calls, warm, self_warm=reference < SELF_WARM_BELOW, seconds=reference)
+        return Plan(calls, warm, self_warm=reference < SELF_WARM_BELOW, seconds=(reference, candidate))
 
     def bucket(self, plan: Plan) -> Bucket:
         """One fresh pair, timed."""
@@ -296,15 +299,15 @@ class Stopwatch:
         try:
             pair.prepare([warm, *laid_out])
             for side in rng.permutation(2):
-                pair.warm(int(side), warm, plan.seconds * plan.warm)
+                pair.warm(int(side), warm, plan)
             pair.bound_work_done_once()
             for number in range(PAIRS):
                 answers: dict[int, list[Any]] = {}
                 order = (first, 1 - first) if number % 2 == 0 else (1 - first, first)
                 for side in order:
                     if plan.self_warm:
-                        pair.sample(side, warm, plan.seconds * plan.warm)
-                    samples[side].append(pair.sample(side, laid_out[number], plan.seconds * plan.calls))
+                        pair.sample(side, warm, plan.seconds[0] * plan.warm)
+                    samples[side].append(pair.sample(side, laid_out[number], plan.seconds[0] * plan.calls))
                     answers[side] = pair.answers()
                 pair.side = 1
                 self._check(batches[number], answers[1], answers[0])

@@ -264,7 +264,9 @@ def _pad(parts: list[bytes], size: int) -> int:
     return size + -size % _ALIGN
 
 
-def _without_arrays(value: Any, path: tuple[Any, ...], arrays: list[tuple[tuple[Any, ...], str, tuple[int, ...], Any]]) -> Any:
+def _without_arrays(
+    value: Any, path: tuple[Any, ...], arrays: list[tuple[tuple[Any, ...], str, tuple[int, ...], Any]]
+) -> Any:
     kind = type(value)
     if kind in _SCALARS or (kind in (list, tuple) and set(map(type, value)) <= _SCALARS):
         return list(value) if kind is tuple else value
@@ -277,7 +279,9 @@ def _without_arrays(value: Any, path: tuple[Any, ...], arrays: list[tuple[tuple[
         return value.item()
     if numpy is None or kind is not numpy.ndarray or value.dtype.newbyteorder("<").str[1:] not in ARRAY_DTYPES:
         where = "".join(f"[{step!r}]" for step in path)
-        raise WireError(f"a {kind.__name__} cannot be an argument (at {where}); use numbers, texts, bytes, lists, maps and arrays")
+        raise WireError(
+            f"a {kind.__name__} cannot be an argument (at {where}); use numbers, texts, bytes, lists, maps and arrays"
+        )
     dtype = value.dtype.newbyteorder("<")
     arrays.append((path, dtype.str, value.shape, numpy.ascontiguousarray(value, dtype=dtype).tobytes()))
     return None

@@ -27,8 +27,6 @@ _REPLY = struct.Struct("<QIIQ232s")
 _SETUP, _LOAD, _GO, _QUIT, _PREPARE = 1, 2, 3, 4, 5
 _DONE, _HELLO, _READY, _LOAD_FAILED, _FORBIDDEN, _FAULT, _CALL_FAILED = range(7)
 _F_ADD_SEALS, _SEAL_SEAL, _SEAL_SHRINK, _SEAL_GROW, _SEAL_FUTURE_WRITE = 1033, 1, 2, 4, 16
-# Answers of unknown length are prepared for up to this much.
-PREPARED_OUTPUT = 8 * MIB
 
 
 class Failed(Exception):
@@ -69,7 +67,8 @@ class Program:
     inner: tuple[str, ...]
     seconds: float
     setup_seconds: float
-    label: str
+    # CPU seconds beyond twice the reference's that may go into what is done once per process.
+    once_seconds: float
 
 
 @dataclass
@@ -91,9 +90,7 @@ class Worker:
     _mark: tuple[int, int, int] = (0, 0, 0)
 
     @staticmethod
-    def start(
-        kind: JailKind, program: Program, inputs: Region, outputs: Region, cores: Sequence[int]
-    ) -> Worker:
+    def start(kind: JailKind, program: Program, inputs: Region, outputs: Region, cores: Sequence[int]) -> Worker:
         """Start a worker pinned to these cores and wait until the candidate's code is loaded."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
@@ -117,9 +114,7 @@ class Worker:
             "--output-bytes",
             "{output_bytes}",
         ]
-        inner = [
-            part.format(**numbers) if part.startswith("{") else part for part in (*options, *program.inner)
-        ]
+        inner = [part.format(**numbers) if part.startswith("{") else part for part in (*options, *program.inner)]
         command = jail_command(kind, program.confinement, inner)
         limits = program.confinement
         group = (
@@ -154,9 +149,7 @@ class Worker:
         except TimeoutError:
             raise HarnessError("the jail did not start within 30 s") from None
         credentials = [
-            body
-            for level, kind, body in ancillary
-            if level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS
+            body for level, kind, body in ancillary if level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS
         ]
         if len(data) != _REPLY.size or not credentials or _REPLY.unpack(data)[1] != _HELLO:
             raise HarnessError(f"the jail did not start: {self._last_words() or 'no greeting'}")
@@ -184,8 +177,8 @@ class Worker:
         warm-up and look twice as fast.
         """
         self._resume()
-        needed = [max(sizes) for sizes in zip(*((len(batch.data), batch.output_bytes) for batch in batches), strict=True)]
-        self._request(_PREPARE, 0, needed[0], min(needed[1], PREPARED_OUTPUT), 30, "preparing")
+        inputs, outputs = max(len(batch.data) for batch in batches), max(batch.mapped for batch in batches)
+        self._request(_PREPARE, 0, inputs, outputs, 30, "preparing")
         self._stop()
 
     def load(self, batch: Batch) -> None:
@@ -293,16 +286,13 @@ class Worker:
         words = self._last_words()
         if code == 125 and doing == "loading" and words.startswith("outpace-launch:"):
             return HarnessError(f"the jail failed: {words}")
-        if number == signal.SIGXCPU or number == signal.SIGKILL and doing != "loading":
-            return Failed(
-                Outcome.CRASHED, f"killed during {doing} (CPU time or memory limit, or it killed itself)"
-            )
+        if number == signal.SIGXCPU or (number == signal.SIGKILL and doing != "loading"):
+            return Failed(Outcome.CRASHED, f"killed during {doing} (CPU time or memory limit, or it killed itself)")
+        if number == signal.SIGSYS:
+            # Where the candidate has signals blocked, the filter's trap kills instead of telling which call it was.
+            return Failed(Outcome.CHEATING, f"the candidate made a system call that the jail forbids, during {doing}")
         if 0 < number < 65:
-            name = (
-                signal.Signals(number).name
-                if number in signal.Signals._value2member_map_
-                else f"signal {number}"
-            )
+            name = signal.Signals(number).name if number in signal.Signals._value2member_map_ else f"signal {number}"
             return Failed(Outcome.CRASHED, f"{name} during {doing}{': ' + words if words else ''}")
         return Failed(
             Outcome.CRASHED,

@@ -50,8 +50,7 @@ class Agent:
             text = self._await(answered, begin + self._seconds)
         except OSError as error:
             raise PolicyError(
-                f"{error.filename} cannot be used ({error.strerror}): mend that, "
-                "then start the same command again"
+                f"{error.filename} cannot be used ({error.strerror}): mend that, then start the same command again"
             ) from None
         if text is None:
             waited = Cost(seconds=self._clock() - begin, calls=1, failed_calls=1)
@@ -82,13 +81,10 @@ class Agent:
         if known is not None:
             if not raw.startswith(known):
                 raise PolicyError(
-                    f"{asked} is of another run: name an empty folder with --agent-folder, "
-                    "or move its files away"
+                    f"{asked} is of another run: name an empty folder with --agent-folder, or move its files away"
                 )
             if answered.exists():
-                answered.replace(
-                    answered.with_name(answered.name.replace(".reply.", ".reply-without-analysis."))
-                )
+                answered.replace(answered.with_name(answered.name.replace(".reply.", ".reply-without-analysis.")))
         part = asked.with_name(f".{asked.name}.part")
         part.write_bytes(raw)
         part.replace(asked)

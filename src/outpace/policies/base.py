@@ -57,7 +57,7 @@ class Lesson:
 _NOTHING = Cost()
 
 
-class NoReply(PolicyError):  # noqa: N818 - the prompt stays open, so nothing is lost
+class NoReply(PolicyError):
     """Calls were made and no reply came of them; what they cost is counted all the same."""
 
     def __init__(self, message: str, cost: Cost = _NOTHING) -> None:

@@ -55,9 +55,7 @@ class Command:
             text = self._run(prompt)
         except PolicyError as error:
             cost = Cost(seconds=self._clock() - begin, calls=1, failed_calls=1)
-            raise NoReply(
-                f"{error}; the prompt stays open, start the same command again to go on", cost
-            ) from None
+            raise NoReply(f"{error}; the prompt stays open, start the same command again to go on", cost) from None
         return Reply(text, Cost(seconds=self._clock() - begin, calls=1))
 
     def learn(self, lessons: Sequence[Lesson]) -> None:

@@ -26,8 +26,8 @@ FIRST_WAIT = 1.0
 LONGEST_WAIT = 60.0
 # A server that asks for more patience than this is better asked again by a person.
 MOST_PATIENCE = 300.0
-# Far above what a token is on average; a longer reply has lost its way, or the server its limit.
-BYTES_PER_TOKEN = 16
+# Twice what a token is on average; a longer reply comes from a server that does not heed --max-tokens.
+BYTES_PER_TOKEN = 8
 # Of an error's body; what it says stands at its beginning.
 ERROR_BYTES = 1 << 16
 DEFAULT_URL = "https://api.openai.com/v1"
@@ -41,7 +41,7 @@ _ADVICE = {
 _GENERAL_ADVICE = "check --model, --max-tokens and --temperature"
 
 
-class _Refused(Exception):  # noqa: N818 - the server's, not ours
+class _Refused(Exception):
     """An answer with an error status, with the beginning of its body."""
 
     def __init__(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
@@ -88,17 +88,20 @@ class OpenAI:
         try:
             self._library: Any = importlib.import_module("openai")
         except ImportError:
-            raise PolicyError(
-                "policy openai needs the package openai: run `pip install 'outpace[openai]'`"
-            ) from None
+            raise PolicyError("policy openai needs the package openai: run `pip install 'outpace[openai]'`") from None
         # Of httpx or its successor, whichever the library was built on.
-        self._http: Any = importlib.import_module(self._library.Timeout.__module__.partition(".")[0])
+        bases = (each.__module__.partition(".")[0] for each in self._library.DefaultHttpxClient.__mro__)
+        self._http: Any = importlib.import_module(next(name for name in bases if name.startswith("httpx")))
         self._client = self._connect(_key(environment, host), min(timeout, reply_seconds), _is_loopback(host))
 
     def _connect(self, key: str, timeout: float, loopback: bool) -> Any:
         # A proxy's loopback is not ours; what names one in the environment must not carry our prompts away.
         http = self._library.DefaultHttpxClient(
-            trust_env=not loopback, timeout=timeout, event_hooks={"response": [_refuse]}
+            trust_env=not loopback,
+            timeout=timeout,
+            # Minutes of judging lie between two calls; no server keeps a connection that long.
+            limits=self._http.Limits(max_keepalive_connections=0),
+            event_hooks={"response": [_refuse]},
         )
         try:
             return self._library.OpenAI(
@@ -217,13 +220,9 @@ class OpenAI:
             # What comes after the end is of no use; some servers leave the line open, some drop it.
             if not reading.complete:
                 silent = isinstance(error, self._http.TimeoutException)
-                raise Again(
-                    "the server fell silent" if silent else f"the connection broke: {error}"
-                ) from None
+                raise Again("the server fell silent" if silent else f"the connection broke: {error}") from None
         except self._library.OpenAIError as error:
-            raise PolicyError(
-                f"{self._where} answered oddly ({self._told(str(error))}): {_GENERAL_ADVICE}"
-            ) from None
+            raise PolicyError(f"{self._where} answered oddly ({self._told(str(error))}): {_GENERAL_ADVICE}") from None
         except UnicodeError as error:
             raise PolicyError(f"--model is no text that can be sent ({error}): spell it again") from None
         self._check(reading)
@@ -352,8 +351,7 @@ def _key(environment: Mapping[str, str], host: str) -> str:
         raise PolicyError("OPENAI_API_KEY holds characters that no key has: set it again")
     if not key and host == _host(DEFAULT_URL, {}):
         raise PolicyError(
-            "OPENAI_API_KEY is not set: set it, or name a server of your own with --base-url "
-            "(vLLM, Ollama, llama.cpp)"
+            "OPENAI_API_KEY is not set: set it, or name a server of your own with --base-url (vLLM, Ollama, llama.cpp)"
         )
     # Servers without keys take any.
     return key or "none"

@@ -12,7 +12,7 @@ _BYTES_PER_BYTE = 6
 _EVENT_BYTES = 1 << 16
 
 
-class Again(Exception):  # noqa: N818 - a reason to try again, not a fault
+class Again(Exception):
     """A call that failed in a way that may pass; `wait` is what the server asked for."""
 
     def __init__(self, reason: str, wait: float | None = None) -> None:
@@ -59,9 +59,7 @@ class Reading:
             self.finish = choice.get("finish_reason") or self.finish
             self.done = self.done or bool(choice.get("message"))
         if self.size > self.limit:
-            raise Again(
-                f"the reply had no end after {self.limit} bytes (lower --temperature, or raise --max-tokens)"
-            )
+            raise Again(f"the reply had no end after {self.limit} bytes (lower --temperature, or raise --max-tokens)")
 
     @property
     def complete(self) -> bool:

@@ -81,9 +81,7 @@ def _lines(text: str) -> list[str]:
     return text.splitlines(keepends=True)
 
 
-def _hunk(
-    before: Sequence[str], after: Sequence[str], group: Sequence[tuple[str, int, int, int, int]]
-) -> Hunk:
+def _hunk(before: Sequence[str], after: Sequence[str], group: Sequence[tuple[str, int, int, int, int]]) -> Hunk:
     changed = [code for code in group if code[0] != "equal"]
     lines: list[Line] = []
     for tag, old_from, old_to, new_from, new_to in group:

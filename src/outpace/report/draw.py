@@ -39,7 +39,7 @@ class Look:
         return self.colours[role]
 
 
-# In the page the style sheet gives the roles their colours, so that one picture serves light, dark and print.
+# In the page the style sheet colours the roles, so that one picture serves light, dark and print.
 _ROLES = ("ink", "muted", "line", "accent", "fail", "band", "paper")
 _IN_PAGE = {role: f"var(--{role})" for role in _ROLES}
 WIDE, NARROW = Look(736, _IN_PAGE), Look(358, _IN_PAGE)
@@ -66,22 +66,23 @@ def as_png(chart: Chart, look: Look, title: str) -> bytes:
 def best_so_far(rows: Sequence[Row], last: int, look: Look) -> Chart:
     """The climb: a line of the best proven so far, over all that was timed."""
     axis = SpeedAxis.over([row[key] for row in rows for key in ("ratio", "high")])
-    x, y = _trials(last), axis.y("ratio")
+    x, y = _trials(last, look), axis.y("ratio")
     best = rows[-1]["best"]
-    steps = [{"trial": 0, "best": 1.0}, *rows, {"trial": last, "best": best}]
+    steps = [{"trial": 0, "best": 1.0}, *rows, {"trial": last, "best": best, "word": times(best)}]
     leaders = [row for row in rows if row["leads"]]
     others = [row for row in rows if not row["leads"]]
+    named = [{"trial": 0, "level": 1.0, "word": "reference"}]
     line = _data(steps).mark_line(interpolate="step-after", color=look["accent"], strokeWidth=2, aria=False)
     return alt.layer(
         _rule([{"level": 1.0}], look["muted"], 1, dashed=True, y=axis.y("level")),
-        _words([{"at": 0, "level": 1.0, "word": "reference"}], _trials(last, "at"), axis.y("level"), look["muted"], dy=14),
+        _words(named, x, axis.y("level"), look["muted"], dy=14),
         _rule(others if len(rows) <= _FEW else [], look["line"], 2, x=x, y=axis.y("low"), y2="high:Q"),
         line.encode(x=x, y=axis.y("best")),
         _dots(others, x, y, look["muted"], _SMALL),
         _rule(leaders, look["accent"], 1.5, x=x, y=axis.y("low"), y2="high:Q"),
         _dots(leaders, x, y, look["accent"], _LARGE),
-        _ends([{"trial": last, "best": best, "word": times(best)}] if leaders else [], x, axis.y("best"), look),
-    ).properties(height=200 if look.narrow else 260)  # fmt: skip
+        _ends(steps[-1:] if leaders else [], x, axis.y("best"), look),
+    ).properties(height=200 if look.narrow else 260)
 
 
 def verdicts(rows: Sequence[Row], counts: Sequence[Row], last: int, look: Look) -> Chart:
@@ -89,11 +90,11 @@ def verdicts(rows: Sequence[Row], counts: Sequence[Row], last: int, look: Look) 
     y = _names("label", [row["label"] for row in counts], look)
     tones = alt.Scale(domain=list(LABELS), range=[look[_CALM.get(each, "fail")] for each in LABELS])
     colour = alt.Color("label:N", scale=tones, legend=None)
-    strokes = _data(rows).mark_tick(thickness=3 if last <= 120 else 1, size=16)
+    strokes = _data(rows).mark_tick(thickness=3 if last <= 120 else 1, size=16, opacity=1)
     ends = [{**row, "trial": last, "word": str(row["count"])} for row in counts]
     return alt.layer(
-        strokes.encode(x=_trials(last), y=y, color=colour, description="text:N"),
-        _ends(ends, _trials(last), y, look, color=colour),
+        strokes.encode(x=_trials(last, look), y=y, color=colour, description="text:N"),
+        _ends(ends, _trials(last, look), y, look, color=colour),
     ).properties(height=26 * len(counts))
 
 
@@ -104,35 +105,37 @@ def timings(rows: Sequence[Row], ratio: float, low: float, high: float, look: Lo
     whole = [{"from": 0.5, "to": end, "low": low, "high": high, "ratio": ratio, "word": times(ratio)}]
     band = _data(whole).mark_rect(color=look["band"], opacity=1, aria=False)
     return alt.layer(
-        band.encode(x=_buckets(end, "from"), x2="to:Q", y=axis.y("low"), y2="high:Q"),
-        _rule(whole, look["accent"], 1.5, x=_buckets(end, "from"), x2="to:Q", y=axis.y("ratio")),
-        _dots(rows, _buckets(end), axis.y("ratio"), look["ink"], 36),
-        _ends(whole, _buckets(end, "to"), axis.y("ratio"), look),
+        band.encode(x=_buckets(end, look, "from"), x2="to:Q", y=axis.y("low"), y2="high:Q"),
+        _rule(whole, look["accent"], 1.5, x=_buckets(end, look, "from"), x2="to:Q", y=axis.y("ratio")),
+        _dots(rows, _buckets(end, look), axis.y("ratio"), look["ink"], 36),
+        _ends(whole, _buckets(end, look, "to"), axis.y("ratio"), look),
     ).properties(height=150 if look.narrow else 180)
 
 
 def lineage(rows: Sequence[Row], last: int, look: Look) -> Chart:
     """Parents joined to their children by speed, the winner's line in colour."""
     axis = SpeedAxis.over([row["ratio"] for row in rows])
-    x, y = _trials(last), axis.y("ratio")
+    x, y = _trials(last, look), axis.y("ratio")
     others = [row for row in rows if not row["winning"]]
     winning = [{**row, "word": str(row["trial"])} for row in rows if row["winning"]]
-    origin = [{"trial": 0, "ratio": 1.0, "word": "reference", "text": "the reference"}]
-    joined = {"x": _trials(last, "parent"), "y": axis.y("parent_ratio"), "x2": "trial:Q", "y2": "ratio:Q"}
+    origin = [{"trial": 0, "ratio": 1.0, "text": "the reference"}]
+    joined: dict[str, Any] = {
+        "x": _trials(last, look, "parent"), "y": axis.y("parent_ratio"), "x2": "trial:Q", "y2": "ratio:Q"
+    }  # fmt: skip
     return alt.layer(
         _rule(others, look["line"], 1.5, **joined),
         _rule(winning, look["accent"], 2, **joined),
         _dots(others, x, y, look["muted"], _SMALL),
         _dots(winning, x, y, look["accent"], _LARGE),
         _dots(origin, x, y, look["ink"], _LARGE),
-        _words(origin, x, y, look["muted"], dy=16),
         _words(winning if len(winning) <= 12 else [], x, y, look["accent"], dx=-3, dy=-13),
     ).properties(height=190 if look.narrow else 240)
 
 
 def contrast(rows: Sequence[Row], look: Look) -> Chart:
     """For each trial the exemplars it was shown, where it landed, and how far beyond the better of them."""
-    axis = SpeedAxis.over([row[key] for row in rows for key in ("slower", "faster", "ratio")], reach_one=False)
+    speeds = [row[key] for row in rows for key in ("slower", "faster", "ratio")]
+    axis = SpeedAxis.over(speeds, reach_one=False)
     told = [
         {**row, "name": f"trial {row['trial']}", "word": _percent(row["gain"]), "tone": _tone(row["gain"]),
          "end": axis.domain[1]}
@@ -159,7 +162,7 @@ def costs(rows: Sequence[Row], last: int, look: Look) -> Chart:
     for name in dict.fromkeys(row["measure"] for row in rows):
         series = [{"trial": 0, "total": 0.0}, *(row for row in rows if row["measure"] == name)]
         y = alt.Y("total:Q", title=None, axis=alt.Axis(tickCount=3, minExtent=34, maxExtent=34))
-        x = _trials(last)
+        x = _trials(last, look)
         end = [{**series[-1], "word": f"{series[-1]['total']:.3g}"}]
         panels.append(
             alt.layer(
@@ -214,21 +217,24 @@ class SpeedAxis:
         return alt.Scale(type="log", domain=list(self.domain), nice=False, clamp=True)
 
     def _axis(self) -> alt.Axis:
-        return alt.Axis(values=list(self.ticks), labelExpr="format(datum.value, '~r') + '×'", labelOverlap=True)
+        text = "format(datum.value, '~r') + '×'"
+        return alt.Axis(values=list(self.ticks), labelExpr=text, labelOverlap=True)
 
 
-def _trials(last: int, field: str = "trial") -> alt.X:
+def _trials(last: int, look: Look, field: str = "trial") -> alt.X:
     scale = alt.Scale(domain=[0, max(last, 1)], nice=False)
-    return alt.X(f"{field}:Q", title="trial", scale=scale, axis=_whole_numbers(max(last, 1)))
+    return alt.X(f"{field}:Q", title="trial", scale=scale, axis=_whole_numbers(last, look))
 
 
-def _buckets(end: float, field: str = "bucket") -> alt.X:
+def _buckets(end: float, look: Look, field: str = "bucket") -> alt.X:
     scale = alt.Scale(domain=[0.5, end], nice=False)
-    return alt.X(f"{field}:Q", title="bucket", scale=scale, axis=_whole_numbers(int(end)))
+    return alt.X(f"{field}:Q", title="bucket", scale=scale, axis=_whole_numbers(int(end), look))
 
 
-def _whole_numbers(count: int) -> alt.Axis:
-    return alt.Axis(grid=False, tickMinStep=1, format="d", tickCount=min(count, 8), labelFlush=False)
+def _whole_numbers(last: int, look: Look) -> alt.Axis:
+    # Labels of four digits side by side would run into each other on a phone.
+    most = 8 if last < 100 or not look.narrow else 4
+    return alt.Axis(grid=False, tickMinStep=1, format="d", tickCount=min(max(last, 1), most))
 
 
 def _names(field: str, order: Sequence[str], look: Look) -> alt.Y:
@@ -260,9 +266,7 @@ def _words(rows: Sequence[Row], x: alt.X, y: alt.Y, colour: str, *, dx: int = 0,
 
 
 def _ends(rows: Sequence[Row], x: alt.X, y: alt.Y, look: Look, **channels: Any) -> alt.Chart:
-    marks = _data(rows).mark_text(
-        align="left", dx=9, color=look["accent"], fontSize=13, fontWeight="bold", aria=False
-    )
+    marks = _data(rows).mark_text(align="left", dx=9, color=look["accent"], fontSize=13, fontWeight="bold", aria=False)
     return _encoded(marks, x=x, y=y, text="word:N", **channels)
 
 
@@ -278,7 +282,7 @@ def _panel_title(text: str, look: Look) -> alt.TitleParams:
 
 
 def _percent(gain: float) -> str:
-    return f"{(gain - 1) * 100:+.1f}%" if gain < 2 else f"{gain:.1f}×"
+    return f"{(gain - 1) * 100:+.1f}%".replace("-", "−") if gain < 2 else f"{gain:.1f}×"
 
 
 def _tone(gain: float) -> str:
@@ -288,12 +292,12 @@ def _tone(gain: float) -> str:
 def _styled(chart: Chart, look: Look) -> dict[str, Any]:
     # What is drawn has no need to be checked against Vega's schema, which takes longer than the drawing.
     spec: dict[str, Any] = chart.to_dict(validate=False)
-    text = {"labelColor": look["muted"], "labelFontSize": 12, "titleColor": look["muted"], "titleFontSize": 12}
     spec["config"] = {
         "font": "sans-serif",
         "view": {"stroke": None},
         "axis": {
-            **text, "domain": False, "ticks": False, "gridColor": look["line"], "labelPadding": 7,
+            "labelColor": look["muted"], "labelFontSize": 12, "titleColor": look["muted"], "titleFontSize": 12,
+            "domain": False, "ticks": False, "gridColor": look["line"], "labelPadding": 7,
             "titleFontWeight": "normal", "titleAnchor": "end", "titlePadding": 6,
         },
     }  # fmt: skip

@@ -75,9 +75,7 @@ def gather(archive: Archive, run: RunRecord, *, receipt: Path, now: float, judge
     trials = tuple(dataclasses.replace(trial, prompt="", reply=None) for trial in archive.trials(run))
     found, problem = _receipt(receipt, winner)
     ablation = archive.notes(run).get("ablation")
-    about_winner = (
-        isinstance(ablation, dict) and winner is not None and ablation.get("candidate") == winner.hash
-    )
+    about_winner = isinstance(ablation, dict) and winner is not None and ablation.get("candidate") == winner.hash
     return Facts(
         run=run,
         task=_task(archive, run),

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from outpace.archive import Trial
 from outpace.judge.statistics import log_ratios
-from outpace.judge.verdict import Bucket, Outcome, Sample, SpeedUp, Verdict, toward_one
+from outpace.judge.verdict import Outcome, Sample, SpeedUp, Verdict, toward_one
 from outpace.report.ablation import Finding
 from outpace.report.text import brief
 
@@ -31,6 +32,8 @@ _WORDS: Mapping[Outcome, str] = {
 LABELS = (FASTER, NOT_FASTER, NOT_CONFIRMED, *_WORDS.values())
 CONTRASTS = 12
 LINEAGE = 300
+# More marks than this make a page slow and a picture black.
+MARKS = 1000
 
 
 def words(outcome: str) -> str:
@@ -72,7 +75,8 @@ def sentence(trial: Trial) -> str:
     text = f"trial {trial.number}: {label(trial)}"
     if found is not None:
         confirmed = trial.confirmation is not None and trial.confirmation.speed_up is not None
-        return f"{text}, {times(found.ratio)} ({found.low:.3f} to {found.high:.3f}){', confirmed' if confirmed else ''}"
+        text += f", {times(found.ratio)} ({found.low:.3f} to {found.high:.3f})"
+        return f"{text}, confirmed" if confirmed else text
     reason = trial.verdict.reason if trial.verdict else ""
     return f"{text}: {brief(reason, 80)}" if reason else text
 
@@ -94,11 +98,18 @@ def best_so_far(trials: Sequence[Trial]) -> list[Row]:
                 "low": found.low,
                 "high": found.high,
                 "leads": leads,
+                "confirmed": trial.confirmation is not None and trial.confirmation.outcome is Outcome.OK,
                 "best": best,
                 "text": sentence(trial),
-            }  # fmt: skip
+            }
         )
     return rows
+
+
+def thinned(rows: Sequence[Row], most: int = MARKS) -> list[Row]:
+    """Those that lead and the last, and of the others as many as may be drawn, evenly over the run."""
+    every = -(-len(rows) // most) if rows else 1
+    return [row for at, row in enumerate(rows) if at % every == 0 or row.get("leads") or at == len(rows) - 1]
 
 
 def verdicts(trials: Sequence[Trial]) -> list[Row]:
@@ -118,30 +129,30 @@ def verdict_counts(trials: Iterable[Trial]) -> list[Row]:
 
 def timings(verdict: Verdict, *, parallel: bool) -> list[Row]:
     """Each bucket's ratio, and the milliseconds per call of both sides; disturbed buckets did not count."""
+    usable = [each for each in enumerate(verdict.buckets, 1) if log_ratios(each[1:], parallel=parallel)]
+    ratios = log_ratios([bucket for _, bucket in usable], parallel=parallel)
     rows: list[Row] = []
-    for number, bucket in enumerate(verdict.buckets, 1):
-        ratio = next(iter(log_ratios([bucket], parallel=parallel)), None)
-        if ratio is not None:
-            reference, candidate = (
-                per_call(side, bucket, parallel=parallel) for side in (bucket.reference, bucket.candidate)
-            )
-            rows.append(
-                {
-                    "bucket": number,
-                    "ratio": math.exp(ratio),
-                    "reference": reference,
-                    "candidate": candidate,
-                    "text": f"bucket {number}: {times(math.exp(ratio))}, "
-                    f"{milliseconds(candidate)} per call against {milliseconds(reference)}",
-                }  # fmt: skip
-            )
+    for (number, bucket), log in zip(usable, ratios, strict=True):
+        reference = per_call(bucket.reference, bucket.calls, parallel=parallel)
+        candidate = per_call(bucket.candidate, bucket.calls, parallel=parallel)
+        text = f"bucket {number}: {times(math.exp(log))}"
+        text += f", {milliseconds(candidate)} per call against {milliseconds(reference)}"
+        rows.append(
+            {
+                "bucket": number,
+                "ratio": math.exp(log),
+                "reference": reference,
+                "candidate": candidate,
+                "text": text,
+            }
+        )
     return rows
 
 
-def per_call(samples: Sequence[Sample], bucket: Bucket, *, parallel: bool) -> float:
+def per_call(samples: Sequence[Sample], calls: int, *, parallel: bool) -> float:
     """Milliseconds per call: of CPU time, or of wall time where several cores may be at work."""
     spent = sum(sample.wall if parallel else sample.cpu for sample in samples)
-    return spent / 1e6 / max(bucket.calls * len(samples), 1)
+    return spent / 1e6 / max(calls * len(samples), 1)
 
 
 def milliseconds(value: float) -> str:
@@ -156,9 +167,7 @@ def median_times(rows: Sequence[Row]) -> tuple[float, float] | None:
     """The medians over buckets of the reference's and the winner's milliseconds per call."""
     if not rows:
         return None
-    return statistics.median(row["reference"] for row in rows), statistics.median(
-        row["candidate"] for row in rows
-    )
+    return statistics.median(row["reference"] for row in rows), statistics.median(row["candidate"] for row in rows)
 
 
 def lineage(trials: Sequence[Trial], winner: str | None, limit: int = LINEAGE) -> list[Row]:
@@ -185,7 +194,7 @@ def lineage(trials: Sequence[Trial], winner: str | None, limit: int = LINEAGE) -
                     "parent_ratio": 1.0 if parent is None else _ratio(parent),
                     "winning": hash_ in line,
                     "text": sentence(trial),
-                }  # fmt: skip
+                }
             )
     return rows
 
@@ -205,22 +214,49 @@ def _ratio(trial: Trial) -> float:
 
 def costs(trials: Sequence[Trial]) -> list[Row]:
     """What had been spent after each trial, one series for each measure that was spent at all."""
-    sums = {"minutes of judging": 0.0, "minutes of the policy": 0.0, "thousand tokens": 0.0, "money": 0.0}
-    rows: list[Row] = []
+    sums = [Spent()]
     for trial in trials:
-        judged = (
-            [trial.confirmation] if trial.duplicate_of is not None else [trial.verdict, trial.confirmation]
+        sums.append(sums[-1].after(trial))
+    rows: list[Row] = []
+    for name, read in _measures(sums[-1]).items():
+        if read(sums[-1]) > 0:
+            after = zip(trials, sums[1:], strict=True)
+            rows += [{"trial": trial.number, "measure": name, "total": read(sum_)} for trial, sum_ in after]
+    return rows
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Seconds, tokens and money up to some trial."""
+
+    judging: float = 0.0
+    policy: float = 0.0
+    tokens: int = 0
+    money: float = 0.0
+
+    def after(self, trial: Trial) -> Spent:
+        """With what this trial cost; a duplicate was given a verdict that had been paid for."""
+        judged = [trial.confirmation, None if trial.duplicate_of is not None else trial.verdict]
+        return Spent(
+            self.judging + sum(each.seconds for each in judged if each is not None),
+            self.policy + trial.cost.seconds,
+            self.tokens + trial.cost.tokens_in + trial.cost.tokens_out,
+            self.money + trial.cost.money,
         )
-        sums["minutes of judging"] += sum(each.seconds for each in judged if each is not None) / 60
-        sums["minutes of the policy"] += trial.cost.seconds / 60
-        sums["thousand tokens"] += (trial.cost.tokens_in + trial.cost.tokens_out) / 1000
-        sums["money"] += trial.cost.money
-        rows += [{"trial": trial.number, "measure": name, "total": value} for name, value in sums.items()]
-    return [row for row in rows if sums[row["measure"]] > 0]
+
+
+def _measures(total: Spent) -> dict[str, Callable[[Spent], float]]:
+    unit, size = ("minutes", 60) if max(total.judging, total.policy) >= 180 else ("seconds", 1)
+    return {
+        f"{unit} of judging": lambda spent: spent.judging / size,
+        f"{unit} of the policy": lambda spent: spent.policy / size,
+        "tokens": lambda spent: float(spent.tokens),
+        "money": lambda spent: spent.money,
+    }
 
 
 def contrast(trials: Sequence[Trial], limit: int = CONTRASTS) -> list[Row]:
-    """Which exemplars a trial was shown and how far it went beyond the faster of them, largest gains first."""
+    """Which exemplars a trial was shown, and how far it went beyond the faster; largest gains first."""
     known: dict[str, Trial] = {}
     for trial in trials:
         if trial.candidate is not None and score(trial) is not None:
@@ -241,7 +277,7 @@ def contrast(trials: Sequence[Trial], limit: int = CONTRASTS) -> list[Row]:
                 "ratio": found.ratio,
                 "gain": gain,
                 "text": f"trial {trial.number}: {times(found.ratio)} after seeing {pair}",
-            }  # fmt: skip
+            }
         )
     return sorted(rows, key=lambda row: -row["gain"])[:limit]
 
@@ -258,12 +294,10 @@ def ablation(findings: Sequence[Finding]) -> list[Row]:
         rows.append(
             {
                 "number": each.number,
-                "title": each.title,
                 "ratio": each.ratio,
                 "low": each.low,
                 "high": each.high,
                 "note": note,
-                "reason": each.reason,
-            }  # fmt: skip
+            }
         )
     return rows

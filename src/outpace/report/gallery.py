@@ -35,8 +35,10 @@ class Picture:
 def pictures(facts: Facts) -> list[Picture]:
     """Every picture that there is something to show in."""
     last = max((trial.number for trial in facts.trials), default=0)
-    made = (_best(facts, last), _timings(facts), _ablation(facts), _verdicts(facts, last), _lineage(facts, last),
-            _contrast(facts), _costs(facts, last))  # fmt: skip
+    made = (
+        _best(facts, last), _timings(facts), _ablation(facts), _verdicts(facts, last),
+        _lineage(facts, last), _contrast(facts), _costs(facts, last),
+    )  # fmt: skip
     return [picture for picture in made if picture is not None]
 
 
@@ -44,16 +46,20 @@ def _best(facts: Facts, last: int) -> Picture | None:
     rows = figures.best_so_far(facts.trials)
     if not rows:
         return None
-    leaders = [row for row in rows if row["leads"]]
-    title = (
-        f"The best proven speed-up reached {times(leaders[-1]['ratio'])} in trial {leaders[-1]['trial']}"
-        if leaders
-        else "No trial is proven faster than the reference"
+    leader = next((row for row in reversed(rows) if row["leads"]), None)
+    title = "No trial is proven faster than the reference"
+    if leader is not None:
+        title = f"The best speed-up so far is {times(leader['ratio'])}, of trial {leader['trial']}"
+        title += "" if leader["confirmed"] else ", not confirmed yet"
+    caption = (
+        "Each dot is a candidate that answers correctly; bars are 99% intervals. Only a proven gain lifts the line."
     )
-    caption = "Each dot is a candidate that answers correctly; bars are 99% intervals. Only a proven gain lifts the line."
+    drawn = figures.thinned(rows)
+    if len(drawn) < len(rows):
+        caption += f" Of {len(rows):,} dots {len(drawn):,} are drawn."
     if any(row["ratio"] < SLOWEST for row in rows):
         caption += f" Slower than {SLOWEST:g}× is drawn at the edge."
-    return Picture("best-so-far", title, caption, partial(draw.best_so_far, rows, last))
+    return Picture("best-so-far", title, caption, partial(draw.best_so_far, drawn, last))
 
 
 def _timings(facts: Facts) -> Picture | None:
@@ -76,7 +82,10 @@ def _ablation(facts: Facts) -> Picture | None:
     rows = figures.ablation(read_findings(facts.ablation))
     if not rows:
         return None
-    caption = "Each change of the winner was taken back alone and the winner timed against what was left. Changes can overlap: their worths need not multiply to the whole."  # noqa: E501
+    caption = (
+        "Each change was taken back alone, and the winner timed against what was left. "
+        "Changes may overlap, so what they are worth need not multiply to the whole."
+    )
     return Picture("ablation", _ablation_title(rows), caption, partial(draw.ablation, rows))
 
 
@@ -94,9 +103,11 @@ def _verdicts(facts: Facts, last: int) -> Picture | None:
         return None
     faster = sum(row["count"] for row in counts if row["label"] == figures.FASTER)
     title = f"{faster} of {len(rows)} trials {'was' if faster == 1 else 'were'} faster than the reference"
-    return Picture(
-        "verdicts", title, "One stroke for each trial, in the row of its verdict.", partial(draw.verdicts, rows, counts, last)
-    )  # fmt: skip
+    drawn = figures.thinned(rows)
+    caption = "One stroke for each trial, in the row of its verdict."
+    if len(drawn) < len(rows):
+        caption += f" Of {len(rows):,} strokes {len(drawn):,} are drawn."
+    return Picture("verdicts", title, caption, partial(draw.verdicts, drawn, counts, last))
 
 
 def _lineage(facts: Facts, last: int) -> Picture | None:
@@ -110,9 +121,9 @@ def _lineage(facts: Facts, last: int) -> Picture | None:
         if steps
         else "What each candidate was made from"
     )
-    caption = "Lines join a candidate to the one it was made from."
+    caption = "Lines join a candidate to the one it was made from; trial 0 is the reference."
     if steps:
-        caption += " The winner's line is in colour, with the numbers of its trials."
+        caption += " The winner's line is in colour."
     if len(rows) >= figures.LINEAGE:
         caption += f" The {figures.LINEAGE} fastest are drawn."
     return Picture("lineage", title, caption, partial(draw.lineage, rows, last))
@@ -139,4 +150,7 @@ def _costs(facts: Facts, last: int) -> Picture | None:
         return None
     totals = {row["measure"]: row["total"] for row in rows}
     spent = ", ".join(f"{total:.3g} {name}" for name, total in totals.items())
-    return Picture("costs", f"Spent: {spent}", "Added up over the trials; a duplicate is not judged again.", partial(draw.costs, rows, last))  # fmt: skip
+    caption = "Added up over the trials; a duplicate is not judged again."
+    if any(trial.cost.estimated_calls for trial in facts.trials):
+        caption += " Some tokens are estimates, for not every reply told them."
+    return Picture("costs", f"Spent: {spent}", caption, partial(draw.costs, rows, last))

@@ -18,12 +18,17 @@ from outpace.errors import OutpaceError
 from outpace.judge.verdict import SpeedUp
 from outpace.report import figures
 from outpace.report.ablation import Finding, read_findings
-from outpace.report.diff import Part, parts
+from outpace.report.diff import Line, Part, parts
 from outpace.report.facts import Facts
 from outpace.report.text import brief, cut, shown
 
 # What a page shows of text that may have any length; a thousand trials must stay below 1.5 MB.
-_REASON, _DESIGN, _WORDS, _LINE, _LINES = 160, 160, 6000, 400, 1500
+_TEXT, _WORDS, _LINE, _LINES, _TRIALS = 140, 6000, 400, 1500, 1000
+_SIGNS = {"same": " ", "old": "−", "new": "+"}
+_MACHINE = {
+    "cpu": "Processor", "architecture": "Architecture", "cores": "Cores", "flags": "Vector extensions",
+    "memory_mb": "Memory, MB", "governor": "Governor", "kernel": "Linux", "compiler": "Compiler", "python": "Python",
+}  # fmt: skip
 _GROUPS = {
     "faster": "accent",
     "not faster": "calm",
@@ -67,9 +72,7 @@ def write(path: Path, content: str | bytes) -> None:
             Path(part).unlink(missing_ok=True)
             raise
     except OSError as fault:
-        raise OutpaceError(
-            f"cannot write {path} ({fault.strerror}): name another folder with --out"
-        ) from fault
+        raise OutpaceError(f"cannot write {path} ({fault.strerror}): name another folder with --out") from fault
 
 
 def context(facts: Facts) -> dict[str, Any]:
@@ -88,9 +91,10 @@ def context(facts: Facts) -> dict[str, Any]:
         "counts": [{**row, "tone": _tone(row["label"])} for row in counts],
         "claim": _claim(facts),
         "unproven": unproven(facts),
-        "winner": None if winning is None else _winner(facts, winning),
+        "winner": None if winning is None else _winner(winning),
         "changes": _changes(facts),
-        "trials": [_trial(trial, winning) for trial in facts.trials],
+        "trials": [_trial(trial, winning) for trial in listed(facts.trials, winning)],
+        "trial_count": len(facts.trials),
         "task_facts": task_facts(facts),
         "machine_facts": machine_facts(facts),
         "receipt": facts.receipt_name if facts.receipt is not None else "",
@@ -105,7 +109,7 @@ def status(facts: Facts) -> str:
     still = facts.open_trial
     if facts.judging and still is not None:
         waited = max(facts.written_at - still.asked_at, 0)
-        return f"In progress: {trials}, trial {still.number} under way for {waited:.0f} s when this page was written."
+        return f"In progress: {trials}, trial {still.number} was under way for {waited:.0f} s."
     if facts.judging:
         return f"In progress: {trials}; the best is being confirmed, or the claim prepared."
     if still is not None:
@@ -123,8 +127,16 @@ def unproven(facts: Facts) -> str:
         return "No candidate has passed the checks, so nothing was timed to its end."
     best = figures.times(facts.best.ratio)
     if facts.best.win:
-        return f"The fastest candidate was found at {best}, but that is not confirmed in fresh processes yet, so it is not claimed."  # noqa: E501
-    return f"No candidate is proven faster than the reference. The fastest was timed at {best} (99% interval {facts.best.low:.3f} to {facts.best.high:.3f})."  # noqa: E501
+        return f"The fastest candidate was found at {best}. It is not confirmed yet, so nothing is claimed."
+    return (
+        f"No candidate is proven faster than the reference. The fastest was timed at {best} "
+        f"({facts.best.low:.3f} to {facts.best.high:.3f})."
+    )
+
+
+def listed(trials: Sequence[Trial], winning: Trial | None) -> list[Trial]:
+    """The newest trials, and the winner wherever it is."""
+    return [trial for trial in trials[:-_TRIALS] if trial is winning] + list(trials[-_TRIALS:])
 
 
 def task_facts(facts: Facts) -> list[tuple[str, str]]:
@@ -148,27 +160,30 @@ def task_facts(facts: Facts) -> list[tuple[str, str]]:
         f"within a relative {task.checking.tolerance:g}"
         if task.checking.tolerance
         else "exactly, or by the task's own check"
-    )  # noqa: E501
+    )
+    threads = "1 thread" if limits.threads == 1 else f"{limits.threads} threads"
     return [
         *rows,
-        ("Limits", f"{limits.seconds:g} s, {limits.memory_mb} MB, {limits.threads} thread{'s' if limits.threads > 1 else ''}"),
+        ("Limits", f"{limits.seconds:g} s, {limits.memory_mb} MB, {threads}"),
         ("Answers agree", agreement),
         ("A win is", f"more than {task.timing.margin:g}× with 99% confidence"),
-    ]  # fmt: skip
+    ]
 
 
 def machine_facts(facts: Facts) -> list[tuple[str, str]]:
     """Where it was timed; figures of other machines may differ."""
     machine = facts.run.machine
-    names = {
-        "cpu": "Processor", "architecture": "Architecture", "cores": "Cores", "flags": "Vector extensions",
-        "memory_mb": "Memory, MB", "governor": "Frequency governor", "kernel": "Linux", "compiler": "Compiler", "python": "Python",
-    }  # fmt: skip
-    rows = [(name, _plain(machine[key])) for key, name in names.items() if machine.get(key)]
+    rows = [(name, _plain(machine[key])) for key, name in _MACHINE.items() if machine.get(key)]
     if facts.receipt is not None:
         rows.append(("Jail", facts.receipt.jail))
     settings = ", ".join(f"{key} {_plain(value)}" for key, value in facts.run.settings.items())
-    return [*rows, ("Policy", facts.run.policy), ("Settings", settings or "none"), ("Seed", str(facts.run.seed)), ("Started", _date(facts.run.started_at))]  # fmt: skip
+    return [
+        *rows,
+        ("Policy", facts.run.policy),
+        ("Settings", settings or "none"),
+        ("Seed", str(facts.run.seed)),
+        ("Started", _date(facts.run.started_at)),
+    ]
 
 
 def _claim(facts: Facts) -> dict[str, Any] | None:
@@ -187,22 +202,19 @@ def _claim(facts: Facts) -> dict[str, Any] | None:
         "after": "" if medians is None else figures.milliseconds(medians[1]),
         "clock": "wall time" if facts.task is not None and facts.task.limits.parallel else "CPU time",
         "best_flags": " ".join(receipt.best_flags) if receipt is not None else "",
-        "over_best_flags": None if over is None else {"ratio": figures.times(over.ratio), "interval": _interval(over), "win": over.win},
+        "over_best_flags": "" if over is None else figures.times(over.ratio),
+        "over_interval": "" if over is None else _interval(over),
+        "over_wins": over is not None and over.win,
         "flags_known": receipt is not None,
-    }  # fmt: skip
+    }
 
 
-def _winner(facts: Facts, trial: Trial) -> dict[str, Any]:
-    assert facts.winner is not None
-    own = facts.reference
+def _winner(trial: Trial) -> dict[str, Any]:
     return {
         "number": trial.number,
-        "hash": facts.winner.hash[:12],
+        "hash": (trial.candidate or "")[:12],
         "analysis": cut(trial.analysis.strip(), _WORDS),
         "design": cut(trial.design.strip(), _WORDS),
-        "flags": " ".join(facts.winner.flags),
-        "own_flags": "" if own is None else " ".join(own.flags),
-        "flags_changed": own is not None and own.flags != facts.winner.flags,
     }
 
 
@@ -226,12 +238,9 @@ def _change(part: Part, room: int, finding: Finding | None) -> dict[str, Any]:
         "number": part.number,
         "title": part.title,
         "worth": _worth(finding),
-        "lines": [
-            {"kind": line.kind, "sign": {"same": " ", "old": "−", "new": "+"}[line.kind], "number": line.new or line.old, "text": _code(line.text)}
-            for line in lines[:room]
-        ],
+        "lines": [_line(line) for line in lines[:room]],
         "left_out": max(len(lines) - room, 0),
-    }  # fmt: skip
+    }
 
 
 def _worth(finding: Finding | None) -> str:
@@ -244,9 +253,9 @@ def _worth(finding: Finding | None) -> str:
     return f"worth {figures.times(row['ratio'])} ({row['low']:.3f} to {row['high']:.3f})"
 
 
-def _code(line: str) -> str:
-    text = line.rstrip("\r\n")
-    return cut(text, _LINE)
+def _line(line: Line) -> dict[str, Any]:
+    text = cut(line.text.rstrip("\r\n"), _LINE)
+    return {"kind": line.kind, "sign": _SIGNS[line.kind], "number": line.new or line.old, "text": text}
 
 
 def _trial(trial: Trial, winning: Trial | None) -> dict[str, Any]:
@@ -259,7 +268,7 @@ def _trial(trial: Trial, winning: Trial | None) -> dict[str, Any]:
         "tone": _tone(label),
         "ratio": "" if found is None else figures.times(found.ratio),
         "interval": "" if found is None else f"{found.low:.3f} to {found.high:.3f}",
-        "text": brief(reason, _REASON) if reason else brief(trial.design, _DESIGN),
+        "text": brief(reason or trial.design, _TEXT),
         "winner": winning is not None and trial.id == winning.id,
         "duplicate": trial.duplicate_of is not None,
     }

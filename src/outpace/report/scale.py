@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-# Slower than this is drawn at the edge, or one hopeless candidate would flatten all the others.
-SLOWEST = 0.2
+# Slower than this is drawn at the edge, or one hopeless candidate would flatten all the others; so is faster.
+SLOWEST, FASTEST = 0.2, 1e6
 # A scale never spans less than this, in log units: noise of a thousandth should look as small as it is.
 _ROOM = 0.015
 
 
 def speed_scale(values: Sequence[float]) -> tuple[tuple[float, float], tuple[float, ...]]:
     """The ends of the scale and its ticks."""
-    seen = [max(value, SLOWEST) for value in values if math.isfinite(value) and value > 0] or [1.0]
+    seen = [min(max(value, SLOWEST), FASTEST) for value in values if math.isfinite(value) and value > 0] or [1.0]
     low, high = min(seen), max(seen)
     room = max(math.log(high / low) * 0.08, _ROOM)
     low, high = low * math.exp(-room), high * math.exp(room)

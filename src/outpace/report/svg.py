@@ -28,9 +28,7 @@ def tidy(drawn: str, *, kind: str) -> str:
     """The picture as an element of the page; a mark that is described as a trial leads to that trial."""
     root = _tidied(ET.fromstring(drawn))
     if root is None or root.tag != "svg":
-        raise HarnessError(
-            "the drawn picture is no SVG: use the vl-convert-python that outpace[report] asks for"
-        )
+        raise HarnessError("the drawn picture is no SVG: use the vl-convert-python that outpace[report] asks for")
     for name in ("width", "height"):
         root.attrib.pop(name, None)
     root.set("class", kind)
@@ -76,7 +74,7 @@ def _attributes(element: ET.Element) -> dict[str, str]:
     return {
         name: _NUMBER.sub(_shorter, value)
         for name, value in element.attrib.items()
-        if name in _ATTRIBUTES and _IDLE.get(name) != value and not (value == "translate(0,0)")
+        if name in _ATTRIBUTES and _IDLE.get(name) != value and value != "translate(0,0)"
     }
 
 

@@ -1,0 +1,85 @@
+"""Task files: what is understood, and errors that name the key to mend."""
+
+from pathlib import Path
+
+import pytest
+
+from outpace.candidate import Candidate, choose_flag, fixed_text, forbidden_change, reference
+from outpace.errors import TaskError
+from outpace.taskfile import load_task, make_task
+
+GOOD = 'name = "a"\neditable = ["a.c"]\n[entry]\nkind = "c"\nfunction = "int f(int x)"\n'
+FILES = {"a.c": b"int f(int x) { return x; }\n", "judge.py": b"def make_input(rng):\n    return {'x': 1}\n"}
+
+
+def task(toml: str, **files: bytes):  # type: ignore[no-untyped-def]
+    return make_task(Path("folder"), {"task.toml": toml.encode(), **FILES, **files})
+
+
+def test_a_short_task_file_gets_sensible_defaults() -> None:
+    made = task(GOOD)
+    assert (made.build.compiler, made.build.flags, made.build.sources) == ("cc", ("-O2",), ("a.c",))
+    assert made.limits.threads == 1 and made.timing.margin == 1.01
+
+
+def test_equal_content_has_an_equal_hash_wherever_it_lies() -> None:
+    files = {"task.toml": GOOD.encode(), **FILES}
+    assert make_task(Path("here"), files).hash == make_task(Path("there"), files).hash
+    assert task(GOOD).hash != task(GOOD, extra=b"x").hash
+
+
+@pytest.mark.parametrize(
+    ("toml", "words"),
+    [
+        (GOOD.replace('"a"', '"a b"'), "name 'a b'"),
+        (GOOD.replace('["a.c"]', "[]"), "editable names no file"),
+        (GOOD.replace('["a.c"]', '["b.c"]'), "'b.c' is not in the folder"),
+        (GOOD.replace('"c"\n', '"rust"\n'), "rust"),
+        (GOOD.replace("int f(int x)", "struct a f(void)"), "return type"),
+        (GOOD + "[limits]\nsecond = 3\n", "no key 'second'"),
+        (GOOD + "[limits]\nthreads = 0\n", "threads = 0"),
+        (GOOD + "[limits]\nprocesses = 4\n", "processes"),
+        (GOOD + "[timing]\nmargin = 5.0\n", "margin"),
+        (GOOD + "[checking]\ntolerance = -1.0\n", "tolerance"),
+        (GOOD + "[entry]\n", "entry"),
+        (GOOD + "colour = 3\n", "colour"),
+        ("name = ", "Invalid value"),
+        ('name = "a"\neditable = ["a.c"]\n[entry]\nkind = "python"\nmodule = "b.py"\nfunction = "f"\n', "module 'b.py'"),
+        ('name = "a"\neditable = ["a.c"]\n[entry]\nkind = "command"\n', "command is empty"),
+    ],
+)
+def test_a_mistake_is_named(toml: str, words: str) -> None:
+    with pytest.raises(TaskError, match="(?s)" + words.replace("(", r"\(")):
+        task(toml)
+
+
+def test_a_folder_without_a_task_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(TaskError, match="outpace init"):
+        load_task(tmp_path)
+
+
+def test_a_region_that_never_ends_is_an_error() -> None:
+    with pytest.raises(TaskError, match="needs an"):
+        task(GOOD, **{"a.c": b"// outpace: begin\nint f(int x) { return x; }\n"})
+
+
+def test_marks_of_alternatives_do_not_end_a_region() -> None:
+    text = "// outpace: begin\n// outpace: alternatives\nint a;\n// outpace: end alternatives\n// outpace: end\nint b;\n"
+    assert fixed_text(text) == ("// outpace: begin", "// outpace: end", "int b;")
+
+
+def test_choices_of_flags_are_kept_to() -> None:
+    made = task(GOOD + '[build]\nflags = ["-O2", "-g"]\nflag_choices = [["-O2", "-O3"], ["", "-march=native"]]\n')
+    files = reference(made).files
+    assert forbidden_change(made, Candidate(files, ("-g", "-O3", "-march=native"))) == ""
+    assert "must stay" in forbidden_change(made, Candidate(files, ("-O3",)))
+    assert "exclude" in forbidden_change(made, Candidate(files, ("-g", "-O2", "-O3")))
+    assert "not among" in forbidden_change(made, Candidate(files, ("-g", "-O2", "-fplugin=/tmp/x.so")))
+    assert choose_flag(("-g", "-O2"), ("-O2", "-O3"), "-O3") == ("-g", "-O3")
+    assert choose_flag(("-g", "-march=native"), ("", "-march=native"), "") == ("-g",)
+
+
+def test_files_that_are_not_editable_or_missing_are_refused() -> None:
+    made = task(GOOD)
+    assert "may not be edited" in forbidden_change(made, Candidate({"a.c": "", "judge.py": ""}, ("-O2",)))
+    assert "missing" in forbidden_change(made, Candidate({}, ("-O2",)))

@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import IO
 
 import numpy.random  # noqa: F401 - before a change of user hides it
-from background import bursts
 
+from background import bursts
 from outpace import machine
 from outpace.candidate import Candidate
 from outpace.domains.program import ProgramDomain
@@ -81,14 +81,22 @@ def measure(jail: JailKind, runs: dict[tuple[str, int], int]) -> list[dict[str, 
             verdict = judges[key].judge(candidate(judges[key].domain.task, serial))
             found = verdict.speed_up
             row = {
-                "task": key[0], "extra": key[1], "outcome": str(verdict.outcome), "reason": verdict.reason,
-                "ratio": found and found.ratio, "low": found and found.low, "high": found and found.high, "win": bool(found and found.win),
-                "seconds": round(verdict.seconds, 3), "buckets": [clock_ratios(bucket) for bucket in verdict.buckets],
+                "task": key[0],
+                "extra": key[1],
+                "outcome": str(verdict.outcome),
+                "reason": verdict.reason,
+                "ratio": found and found.ratio,
+                "low": found and found.low,
+                "high": found and found.high,
+                "win": bool(found and found.win),
+                "seconds": round(verdict.seconds, 3),
+                "buckets": [clock_ratios(bucket) for bucket in verdict.buckets],
                 "steal_ticks": machine.load().steal_ticks - before.steal_ticks,
-            }  # fmt: skip
+            }
             rows.append(row)
             print(
-                f"{serial + 1}/{len(order)} {key[0]} +{key[1] / 10:g}%: {row['outcome']} {found.ratio if found else math.nan:.4f} win={row['win']} {row['seconds']} s",
+                f"{serial + 1}/{len(order)} {key[0]} +{key[1] / 10:g}%: {row['outcome']} "
+                f"{found.ratio if found else math.nan:.4f} win={row['win']} {row['seconds']} s",
                 flush=True,
             )
         for judge in judges.values():
@@ -110,11 +118,18 @@ def summary(rows: list[dict[str, object]]) -> list[dict[str, object]]:
             if not mine:
                 continue
             ratios = [float(str(row["ratio"])) for row in mine if row["ratio"] is not None]
-            table.append({
-                "task": name, "true gain": f"{extra / 10:g}%", "runs": len(mine), "wins": sum(bool(row["win"]) for row in mine),
-                "other outcomes": sum(row["outcome"] != "ok" for row in mine), "median ratio": round(plain.median(ratios), 4) if ratios else None,
-                "median seconds": round(plain.median(float(str(row["seconds"])) for row in mine), 2), "longest seconds": max(float(str(row["seconds"])) for row in mine),
-            })  # fmt: skip
+            table.append(
+                {
+                    "task": name,
+                    "true gain": f"{extra / 10:g}%",
+                    "runs": len(mine),
+                    "wins": sum(bool(row["win"]) for row in mine),
+                    "other outcomes": sum(row["outcome"] != "ok" for row in mine),
+                    "median ratio": round(plain.median(ratios), 4) if ratios else None,
+                    "median seconds": round(plain.median(float(str(row["seconds"])) for row in mine), 2),
+                    "longest seconds": max(float(str(row["seconds"])) for row in mine),
+                }
+            )
     return table
 
 
@@ -126,9 +141,7 @@ def judge_rows(rows: list[dict[str, object]], table: list[dict[str, object]]) ->
     false_wins = sum(bool(row["win"]) for row in equal)
     found_three = sum(bool(row["win"]) for row in three)
     medians = [
-        plain.median(
-            float(str(row["ratio"])) for row in equal if row["task"] == name and row["ratio"] is not None
-        )
+        plain.median(float(str(row["ratio"])) for row in equal if row["task"] == name and row["ratio"] is not None)
         for name in LENGTHS
         if any(r["task"] == name for r in equal)
     ]
@@ -149,9 +162,7 @@ def judge_rows(rows: list[dict[str, object]], table: list[dict[str, object]]) ->
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "--ordinary-user",
         action="store_true",
@@ -190,7 +201,7 @@ def main() -> int:
 
 
 def as_ordinary_user(work: Callable[[], int]) -> int:
-    """Do the work in a child without root's rights; forked, because the interpreter may live where only root can read."""
+    """Do the work in a child without root's rights; forked, as the interpreter may live where only root can read."""
     launcher_path()
     child = os.fork()
     if child == 0:
@@ -207,8 +218,15 @@ def carry_out(jail: JailKind, runs: dict[tuple[str, int], int], facts: dict[str,
     rows = measure(jail, runs)
     table = summary(rows)
     promises = judge_rows(rows, table)
-    result = {**facts, "jail": jail, "uid": "root" if os.getuid() == 0 else "ordinary", "minutes": round((time.monotonic() - begin) / 60, 1),
-              "summary": table, "promises": [{"promise": text, "kept": kept} for text, kept in promises], "rows": rows}  # fmt: skip
+    result = {
+        **facts,
+        "jail": jail,
+        "uid": "root" if os.getuid() == 0 else "ordinary",
+        "minutes": round((time.monotonic() - begin) / 60, 1),
+        "summary": table,
+        "promises": [{"promise": text, "kept": kept} for text, kept in promises],
+        "rows": rows,
+    }
     json.dump(result, handle)
     handle.flush()
     print_table(table)

@@ -18,8 +18,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
-from judge_noise import candidate, noise_task
 
+from judge_noise import candidate, noise_task
 from outpace import machine
 from outpace.domains.program import ProgramDomain
 from outpace.judge.jail import Confinement, JailKind, bubblewrap_works, fallback_works, jail_command
@@ -32,7 +32,11 @@ ROUNDS, TRIALS = 40, 8
 
 def spread(values: list[float]) -> dict[str, float]:
     """Median and the middle nine tenths."""
-    return {"median": round(plain.median(values), 3), "p5": round(float(np.percentile(values, 5)), 3), "p95": round(float(np.percentile(values, 95)), 3)}
+    return {
+        "median": round(plain.median(values), 3),
+        "p5": round(float(np.percentile(values, 5)), 3),
+        "p95": round(float(np.percentile(values, 95)), 3),
+    }
 
 
 def start_ms(kind: JailKind | None) -> float:
@@ -67,9 +71,14 @@ def call_us(kind: JailKind, judge: Judge, calls: int) -> tuple[float, float]:
 
 
 def main() -> int:
-    jails: list[JailKind] = [kind for kind, why in (("bubblewrap", bubblewrap_works()), ("fallback", fallback_works())) if not why]  # type: ignore[misc]
+    obstacles: dict[JailKind, str] = {"bubblewrap": bubblewrap_works(), "fallback": fallback_works()}
+    jails = [kind for kind, why in obstacles.items() if not why]
     empty = noise_task(0, 0)
-    result: dict[str, object] = {"machine": asdict(machine.describe()), "date": datetime.date.today().isoformat(), "command": "python benchmarks/judge_overhead.py"}
+    result: dict[str, object] = {
+        "machine": asdict(machine.describe()),
+        "date": datetime.date.today().isoformat(),
+        "command": "python benchmarks/judge_overhead.py",
+    }
     with tempfile.TemporaryDirectory(prefix="outpace-overhead-") as folder:
         Path(folder).chmod(0o755)
         starts: dict[str, list[float]] = {str(kind): [] for kind in [None, *jails]}
@@ -88,7 +97,9 @@ def main() -> int:
                     batched[kind].append(call_us(kind, judges[kind], 500)[1])
         trials: dict[str, list[float]] = {kind: [] for kind in jails}
         buckets: dict[str, list[float]] = {kind: [] for kind in jails}
-        timed = {kind: Judge(ProgramDomain(noise_task(900_000, 0)), jail=kind, workspace=Path(folder)) for kind in jails}
+        timed = {
+            kind: Judge(ProgramDomain(noise_task(900_000, 0)), jail=kind, workspace=Path(folder)) for kind in jails
+        }
         for number in range(TRIALS):
             for kind in jails:
                 verdict = timed[kind].judge(candidate(timed[kind].domain.task, number))
@@ -97,7 +108,9 @@ def main() -> int:
         for judge in (*judges.values(), *timed.values()):
             judge.close()
     result |= {
-        "start and end `true`, ms": {("bare" if name == "None" else name): spread(values) for name, values in starts.items()},
+        "start and end `true`, ms": {
+            ("bare" if name == "None" else name): spread(values) for name, values in starts.items()
+        },
         "start a pair of workers, ms": {name: spread(values) for name, values in pairs.items()},
         "one empty call alone, us": {name: spread(values) for name, values in single.items()},
         "one empty call in a batch of 500, us": {name: spread(values) for name, values in batched.items()},

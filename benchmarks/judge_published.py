@@ -55,16 +55,33 @@ def main() -> int:
     chance = random.Random(2026)
     rows = []
     for name in ("20us", "1ms", "50ms"):
-        pool = [row["buckets"] for row in stored["rows"] if row["task"] == name and row["extra"] == 0 and row["buckets"]]
+        pool = [
+            row["buckets"] for row in stored["rows"] if row["task"] == name and row["extra"] == 0 and row["buckets"]
+        ]
         outcomes = [publishes(pool, chance) for _ in range(RUNS)]
-        rows.append({"task": name, "runs": RUNS, "candidates per run": CANDIDATES, "trials that looked like wins": sum(wins for wins, _ in outcomes),
-                     "runs that published one": sum(published for _, published in outcomes)})  # fmt: skip
-    result = {"machine": stored["machine"], "date": stored["date"], "command": "python benchmarks/judge_published.py", "rows": rows}
+        rows.append(
+            {
+                "task": name,
+                "runs": RUNS,
+                "candidates per run": CANDIDATES,
+                "trials that looked like wins": sum(wins for wins, _ in outcomes),
+                "runs that published one": sum(published for _, published in outcomes),
+            }
+        )
+    result = {
+        "machine": stored["machine"],
+        "date": stored["date"],
+        "command": "python benchmarks/judge_published.py",
+        "rows": rows,
+    }
     (HERE / "results" / "judge-published.json").write_text(json.dumps(result, indent=1) + "\n")
     for row in rows:
         print(row)
     worst = max(int(str(row["runs that published one"])) for row in rows)
-    print(("kept   " if worst <= 1 else "BROKEN ") + f"at most {worst} of {RUNS} runs of {CANDIDATES} equal candidates published a win (at most 1)")
+    print(
+        ("kept   " if worst <= 1 else "BROKEN ")
+        + f"at most {worst} of {RUNS} runs of {CANDIDATES} equal candidates published a win (at most 1)"
+    )
     return 0 if worst <= 1 else 1
 
 

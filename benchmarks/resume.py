@@ -31,6 +31,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from outpace import answer, machine
 from outpace.archive import Archive, Cost, Trial
@@ -106,7 +107,7 @@ ANALYSIS = "Each step of the inner loop waits for the one before it, and nobody 
 def live(folder: Path, policy: str, seed: int, trials: int) -> None:
     """Go on with the run in this folder until its trials are done."""
     task, here = load_task(folder / "task"), machine.describe()
-    settings = {"archive": folder / "script.sqlite"} if policy == "replay" else {}
+    settings: dict[str, Any] = {"archive": folder / "script.sqlite"} if policy == "replay" else {}
     with (
         Archive.open(folder / "archive.sqlite") as archive,
         Judge(ProgramDomain(task), jail=best_jail(), workspace=folder / "work") as judge,
@@ -303,16 +304,28 @@ class Tally:
         print(f"  FAULT {self.faults[-1]}", file=sys.stderr, flush=True)
 
 
-def start(folder: Path, policy: str, seed: int) -> subprocess.Popen[bytes]:
-    command = [sys.executable, __file__, "--live", policy, "--folder", str(folder), "--seed", str(seed)]
+@dataclass(frozen=True)
+class Phase:
+    """Runs of one policy, each of so many trials, killed so many times in all."""
+
+    script: Path
+    policy: str
+    kills: int
+    trials: int
+
+
+def start(folder: Path, phase: Phase, seed: int) -> subprocess.Popen[bytes]:
+    given = {"live": phase.policy, "folder": folder, "seed": seed, "trials": phase.trials}
+    options = [part for name, value in given.items() for part in (f"--{name}", str(value))]
+    command = [sys.executable, __file__, *options]
     with (folder / "errors.txt").open("ab") as errors:
         return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True)
 
 
-def unbroken(script: Path, policy: str) -> Ledger:
+def unbroken(phase: Phase) -> Ledger:
     """The run that nobody kills."""
-    with round_folder(script) as folder:
-        if start(folder, policy, 1).wait() != 0:
+    with round_folder(phase.script) as folder:
+        if start(folder, phase, 1).wait() != 0:
             raise SystemExit(f"the unbroken run failed: {(folder / 'errors.txt').read_text()[-2000:]}")
         return read_ledger(folder)
 
@@ -328,9 +341,9 @@ def round_folder(script: Path) -> Iterator[Path]:
         yield folder
 
 
-def life(folder: Path, policy: str, chance: random.Random, tally: Tally, pids: list[int]) -> int | None:
+def life(folder: Path, phase: Phase, chance: random.Random, tally: Tally, pids: list[int]) -> int | None:
     """Start the run and kill it, unless it ends first; its exit status if it ended by itself."""
-    process = start(folder, policy, tally.rounds)
+    process = start(folder, phase, tally.rounds)
     pids.append(process.pid)
     plan, event, delay = kill_plan(chance, folder, process.pid)
     until = time.monotonic() + PATIENCE
@@ -348,23 +361,23 @@ def life(folder: Path, policy: str, chance: random.Random, tally: Tally, pids: l
     return None
 
 
-def spared(folder: Path, policy: str, tally: Tally, pids: list[int]) -> int:
+def spared(folder: Path, phase: Phase, tally: Tally, pids: list[int]) -> int:
     """Start the run and let it end; its exit status."""
-    process = start(folder, policy, tally.rounds)
+    process = start(folder, phase, tally.rounds)
     pids.append(process.pid)
     return process.wait()
 
 
-def one_round(script: Path, policy: str, kills: int, chance: random.Random, tally: Tally) -> Ledger:
+def one_round(phase: Phase, chance: random.Random, tally: Tally) -> Ledger:
     """One run, killed until it is done or the kills are used up."""
     tally.rounds += 1
-    with round_folder(script) as folder:
+    with round_folder(phase.script) as folder:
         known, pids, status = Ledger(), list[int](), None
         while status is None:
-            if tally.kills < kills:
-                status = life(folder, policy, chance, tally, pids)
+            if tally.kills < phase.kills:
+                status = life(folder, phase, chance, tally, pids)
             else:
-                status = spared(folder, policy, tally, pids)
+                status = spared(folder, phase, tally, pids)
             ledger = read_ledger(folder)
             if status is None:
                 after_kill(folder, pids, ledger, tally)
@@ -373,6 +386,8 @@ def one_round(script: Path, policy: str, kills: int, chance: random.Random, tall
             known = ledger
         if status != 0:
             tally.fault(f"the run ended with status {status}: {(folder / 'errors.txt').read_text()[-500:]}")
+        if len(known.verdicts) != phase.trials:
+            tally.fault(f"{len(known.verdicts)} of {phase.trials} trials were judged")
         after_round(folder, pids, known, tally)
         return known
 
@@ -391,9 +406,7 @@ def after_kill(folder: Path, pids: list[int], ledger: Ledger, tally: Tally) -> N
 
 
 def after_round(folder: Path, pids: list[int], ledger: Ledger, tally: Tally) -> None:
-    """A finished run must be whole, and leave nothing behind."""
-    if len(ledger.verdicts) != TRIALS:
-        tally.fault(f"{len(ledger.verdicts)} of {TRIALS} trials were judged")
+    """A finished run must leave nothing behind."""
     if left := running(folder, pids):
         tally.fault(f"these still run: {left}")
     if groups := groups_of(pids):
@@ -412,23 +425,23 @@ def alike(trial: Trial) -> tuple[object, ...]:
     return trial.number, trial.reply, trial.candidate, "right" if right else str(outcome)
 
 
-def replay_phase(script: Path, kills: int, chance: random.Random) -> Tally:
-    """Kill a replay, and compare it with one that was not."""
+def replay_phase(phase: Phase, chance: random.Random) -> Tally:
+    """Kill replays, and compare them with one that was not killed."""
     tally = Tally()
-    model = [alike(trial) for trial in unbroken(script, "replay").trials]
-    while tally.kills < kills:
-        got = [alike(trial) for trial in one_round(script, "replay", kills, chance, tally).trials]
-        for expected, found in zip(model, got, strict=False):
-            if expected != found:
-                tally.fault(f"trial {expected[0]} is {found[3]} of {found[2]}, unbroken {expected[3]} of {expected[2]}")
+    model = [alike(trial) for trial in unbroken(phase).trials]
+    while tally.kills < phase.kills:
+        got = [alike(trial) for trial in one_round(phase, chance, tally).trials]
+        differing = [number for number, pair in enumerate(zip(model, got, strict=False), 1) if pair[0] != pair[1]]
+        if differing:
+            tally.fault(f"trials {differing} differ from the unbroken run's")
     return tally
 
 
-def moves_phase(script: Path, kills: int, chance: random.Random) -> Tally:
+def moves_phase(phase: Phase, chance: random.Random) -> Tally:
     """Kill runs whose proposals depend on what was learnt."""
     tally = Tally()
-    while tally.kills < kills:
-        one_round(script, "moves", kills, chance, tally)
+    while tally.kills < phase.kills:
+        one_round(phase, chance, tally)
     return tally
 
 
@@ -451,20 +464,21 @@ def summary(tally: Tally) -> dict[str, object]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=200, help="kills in all, half of them in each phase")
+    parser.add_argument("--trials", type=int, default=30, help="trials of each run, 30 at most")
     parser.add_argument("--seed", type=int, default=1, help="of the moments; in one life, of the run")
     parser.add_argument("--out", type=Path, default=HERE / "results" / "resume.json")
     parser.add_argument("--live", choices=["moves", "replay"], help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.live:
-        live(options.folder, options.live, options.seed)
+        live(options.folder, options.live, options.seed, options.trials)
         return 0
-    begin, chance = time.monotonic(), random.Random(options.seed)
+    begin, chance, half = time.monotonic(), random.Random(options.seed), options.kills // 2
     with tempfile.TemporaryDirectory(prefix="outpace-script-") as name:
         script = Path(name)
         prepare(script)
-        phases = {"replay": replay_phase(script, options.kills // 2, chance)}
-        phases["moves"] = moves_phase(script, options.kills - options.kills // 2, chance)
+        phases = {"replay": replay_phase(Phase(script, "replay", half, options.trials), chance)}
+        phases["moves"] = moves_phase(Phase(script, "moves", options.kills - half, options.trials), chance)
     kept = not any(tally.faults for tally in phases.values())
     result = {
         "command": " ".join(["python benchmarks/resume.py", *sys.argv[1:]]),

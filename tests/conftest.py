@@ -39,7 +39,8 @@ def c_task(source: str, function: str, judge: str, **extra: str) -> Task:
 
 def python_task(source: str, judge: str, tables: str = "") -> Task:
     """A Python task of one file with a function `solve`."""
-    toml = f'name = "small"\neditable = ["code.py"]\n[entry]\nkind = "python"\nmodule = "code.py"\nfunction = "solve"\n{tables}'
+    entry = 'kind = "python"\nmodule = "code.py"\nfunction = "solve"'
+    toml = f'name = "small"\neditable = ["code.py"]\n[entry]\n{entry}\n{tables}'
     return _task(toml, {"code.py": source}, judge)
 
 
@@ -77,10 +78,14 @@ def _named_skips() -> list[str]:
 
 
 @pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     """A skip that tests/skips.txt does not name is a failure: nothing may be left out silently."""
     outcome = yield
     report = outcome.get_result()  # type: ignore[attr-defined]
-    if report.skipped and not hasattr(report, "wasxfail") and not any(item.nodeid.startswith(name) for name in _named_skips()):
+    if (
+        report.skipped
+        and not hasattr(report, "wasxfail")
+        and not any(item.nodeid.startswith(name) for name in _named_skips())
+    ):
         report.outcome = "failed"
         report.longrepr = f"skipped without being named in tests/skips.txt: {report.longrepr}"

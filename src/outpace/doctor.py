@@ -37,13 +37,12 @@ def _jail() -> list[Finding]:
     except JailError as error:
         return [Finding("jail", "missing", str(error), "pip install --force-reinstall outpace")]
     install = "apt-get install bubblewrap (or your system's package manager)"
-    allow = "sysctl -w kernel.unprivileged_userns_clone=1 (Debian) or kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu), or run as root"
+    allow = (
+        "sysctl -w kernel.unprivileged_userns_clone=1 (Debian) or "
+        "kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu), or run as root"
+    )
     if not bubblewrap:
-        return [
-            Finding(
-                "jail", "good", "bubblewrap: own namespaces, no network, read-only system, system-call filter"
-            )
-        ]
+        return [Finding("jail", "good", "bubblewrap: own namespaces, no network, read-only system, system-call filter")]
     if not fallback:
         return [
             Finding(
@@ -74,9 +73,7 @@ def _cgroup() -> Finding:
             "run as root, or in a delegated cgroup (systemd-run --user --scope -p Delegate=yes)",
         )
     group.remove()
-    return Finding(
-        "memory cap", "good", f"control groups v{group.version} cap memory and processes of the whole tree"
-    )
+    return Finding("memory cap", "good", f"control groups v{group.version} cap memory and processes of the whole tree")
 
 
 def _identity() -> Finding:
@@ -131,9 +128,7 @@ def _clock() -> list[Finding]:
             )
         )
     else:
-        found.append(
-            Finding("cores", "good", f"{facts.cores} cores, timing on core {max(os.sched_getaffinity(0))}")
-        )
+        found.append(Finding("cores", "good", f"{facts.cores} cores, timing on core {max(os.sched_getaffinity(0))}"))
     busy = now.load_average > facts.cores
     found.append(
         Finding(

@@ -63,11 +63,7 @@ def describe() -> Machine:
     info = _read("/proc/cpuinfo")
     flags = _field(info, "flags") or _field(info, "Features")
     memory = next(
-        (
-            int(line.split()[1]) // 1024
-            for line in _read("/proc/meminfo").splitlines()
-            if line.startswith("MemTotal")
-        ),
+        (int(line.split()[1]) // 1024 for line in _read("/proc/meminfo").splitlines() if line.startswith("MemTotal")),
         0,
     )
     return Machine(

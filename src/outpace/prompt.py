@@ -55,8 +55,10 @@ def render(
 
 def _role(task: Task) -> str:
     return (
-        "You are an expert performance engineer. Make the program below as fast as you can without changing its answers.\n"
-        f"It is timed against the reference on inputs you cannot see; your score is reference time over your time.\n\n# Task: {task.name}\n\n{task.description}"
+        "You are an expert performance engineer. "
+        "Make the program below as fast as you can without changing its answers.\n"
+        "It is timed against the reference on inputs you cannot see; your score is reference time over your time.\n\n"
+        f"# Task: {task.name}\n\n{task.description}"
     )
 
 
@@ -71,17 +73,17 @@ def _entry(task: Task) -> str:
         lines = [f"The judge runs `{' '.join(entry.command)}` and times the whole process."]
     if entry.setup:
         lines.append(
-            f"Before that it calls `{entry.setup}` once per process; that is not timed, but may take only little longer than the reference's."
+            f"Before that it calls `{entry.setup}` once per process; "
+            "that is not timed, but may take only little longer than the reference's."
         )
     if task.build.compiler:
         lines.append(f"It is built with `{task.build.compiler} {' '.join(task.build.flags)}`.")
     if task.build.flag_choices:
-        groups = "; ".join(
-            " or ".join(flag or "(none)" for flag in group) for group in task.build.flag_choices
-        )
+        groups = "; ".join(" or ".join(flag or "(none)" for flag in group) for group in task.build.flag_choices)
         lines.append(f"You may choose one flag of each of these groups: {groups}.")
     lines.append(
-        f"Limits: {task.limits.threads} thread(s), {task.limits.memory_mb} MB of memory, no network, no files beside your own."
+        f"Limits: {task.limits.threads} thread(s), {task.limits.memory_mb} MB of memory, no network, "
+        "no files beside your own."
     )
     tolerance = task.checking.tolerance
     lines.append(
@@ -102,9 +104,7 @@ def _reference(task: Task, reference: Candidate) -> str:
             cut = text if len(text) <= _FIXED_FILE_LENGTH else text[:_FIXED_FILE_LENGTH] + "\n... (cut)\n"
             parts.append("Not editable:\n" + _file(name, cut))
     if any(has_regions(task.text(name)) for name in task.editable):
-        parts.append(
-            "Only the lines between `outpace: begin` and `outpace: end` may change; keep those marks."
-        )
+        parts.append("Only the lines between `outpace: begin` and `outpace: end` may change; keep those marks.")
     return "\n\n".join(parts)
 
 
@@ -127,7 +127,9 @@ def _failures(failures: Sequence[Failure]) -> str:
 
 
 def _machine(machine: Machine) -> str:
-    return f"# Machine\n\n{machine.cpu} ({machine.architecture}; {', '.join(machine.flags) or 'no vector extensions listed'}), {machine.compiler}, Python {machine.python}"
+    vectors = ", ".join(machine.flags) or "no vector extensions listed"
+    processor = f"{machine.cpu} ({machine.architecture}; {vectors})"
+    return f"# Machine\n\n{processor}, {machine.compiler}, Python {machine.python}"
 
 
 def _budget(remaining: Mapping[str, float]) -> str:
@@ -138,10 +140,11 @@ def _budget(remaining: Mapping[str, float]) -> str:
 
 def _protocol(task: Task, shown: Sequence[tuple[Candidate, Scored]]) -> str:
     compared = (
-        "Compare the implementations above: which is faster, and why? Which strategy is the most promising? What are its main limits? "
-        "Which techniques has nobody used yet? Where is the largest remaining gain?"
+        "Compare the implementations above: which is faster, and why? Which strategy is the most promising? "
+        "What are its main limits? Which techniques has nobody used yet? Where is the largest remaining gain?"
         if shown
-        else "Where does the reference spend its time, and why? What are its main limits? Which techniques apply? Where is the largest gain?"
+        else "Where does the reference spend its time, and why? What are its main limits? Which techniques apply? "
+        "Where is the largest gain?"
     )
     example = task.editable[0]
     parent = (
@@ -185,7 +188,8 @@ def _rules(task: Task) -> str:
         "# Rules\n\n"
         "- The answers must be right for every input; one wrong answer makes the score 0.\n"
         "- It must build and run within the limits.\n"
-        "- Do not keep results between calls, do not start work that outlives a call, do not detect or disturb the judge: every call gets fresh input, and such attempts are caught.\n"
+        "- Do not keep results between calls, do not start work that outlives a call, do not detect or disturb the "
+        "judge: every call gets fresh input, and such attempts are caught.\n"
         f"- Only {', '.join(task.editable)} may be edited."
     )
 

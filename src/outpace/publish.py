@@ -36,31 +36,33 @@ class Publication:
     def sentence(self) -> str:
         """For people: the claim, what the flags alone are worth, and how to check it."""
         if self.speed_up is None:
-            return (
-                f"No candidate of {self.task} is proven faster than the reference after {self.trials} trials."
-            )
+            return f"No candidate of {self.task} is proven faster than the reference after {self.trials} trials."
         found = self.speed_up
-        lines = [
-            f"{self.task}: {found.rounded()} the reference's speed (99% interval {found.low:.3f} to {found.high:.3f}, confirmed in fresh processes)."
-        ]
+        interval = f"99% interval {found.low:.3f} to {found.high:.3f}"
+        lines = [f"{self.task}: {found.rounded()} the reference's speed ({interval}, confirmed in fresh processes)."]
         if self.over_best_flags is not None and self.flags_alone is not None:
             lines.append(
-                f"Beside the reference built with its best flags ({' '.join(self.best_flags)}; {self.flags_alone.rounded()} by themselves): {self.over_best_flags.rounded()}."
+                f"Beside the reference built with its best flags ({' '.join(self.best_flags)}; "
+                f"{self.flags_alone.rounded()} by themselves): {self.over_best_flags.rounded()}."
             )
         if self.receipt is not None:
-            lines.append(
-                f"Receipt: {self.receipt}; judge it again with `outpace verify {self.receipt} --trust`."
-            )
+            lines.append(f"Receipt: {self.receipt}; judge it again with `outpace verify {self.receipt} --trust`.")
         return "\n".join(lines)
 
     def as_json(self, reason: str) -> dict[str, Any]:
         """The same for programs."""
         return {
-            "task": self.task, "ended": reason, "trials": self.trials, "outcomes": self.outcomes,
-            "speed_up": _plain(self.speed_up), "best_flags": list(self.best_flags), "flags_alone": _plain(self.flags_alone),
-            "over_best_flags": _plain(self.over_best_flags), "candidate": self.winner.hash if self.winner else None,
+            "task": self.task,
+            "ended": reason,
+            "trials": self.trials,
+            "outcomes": self.outcomes,
+            "speed_up": _plain(self.speed_up),
+            "best_flags": list(self.best_flags),
+            "flags_alone": _plain(self.flags_alone),
+            "over_best_flags": _plain(self.over_best_flags),
+            "candidate": self.winner.hash if self.winner else None,
             "receipt": str(self.receipt) if self.receipt else None,
-        }  # fmt: skip
+        }
 
 
 def _plain(speed_up: SpeedUp | None) -> dict[str, Any] | None:

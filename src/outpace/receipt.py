@@ -42,16 +42,31 @@ class Receipt:
 
 
 def make_receipt(
-    task: Task, candidate: Candidate, confirmed: Verdict, *, jail: str, machine: Machine, load: Load,
-    over_best_flags: SpeedUp | None = None, best_flags: tuple[str, ...] = (),
-) -> Receipt:  # fmt: skip
+    task: Task,
+    candidate: Candidate,
+    confirmed: Verdict,
+    *,
+    jail: str,
+    machine: Machine,
+    load: Load,
+    over_best_flags: SpeedUp | None = None,
+    best_flags: tuple[str, ...] = (),
+) -> Receipt:
     """The receipt of a confirmed verdict; only a confirmation is ever published."""
     if confirmed.speed_up is None:
         raise ReceiptError(f"a verdict of '{confirmed.outcome}' claims nothing: there is no receipt to write")
     return Receipt(
-        task, candidate, confirmed.speed_up, confirmed.buckets, over_best_flags, best_flags, jail,
-        dataclasses.asdict(machine), dataclasses.asdict(load), __version__,
-    )  # fmt: skip
+        task=task,
+        candidate=candidate,
+        speed_up=confirmed.speed_up,
+        buckets=confirmed.buckets,
+        over_best_flags=over_best_flags,
+        best_flags=best_flags,
+        jail=jail,
+        machine=dataclasses.asdict(machine),
+        load=dataclasses.asdict(load),
+        version=__version__,
+    )
 
 
 def write_receipt(receipt: Receipt, path: Path) -> None:
@@ -60,9 +75,7 @@ def write_receipt(receipt: Receipt, path: Path) -> None:
         "format": FORMAT,
         "outpace": receipt.version,
         "claim": dataclasses.asdict(receipt.speed_up),
-        "over_best_flags": None
-        if receipt.over_best_flags is None
-        else dataclasses.asdict(receipt.over_best_flags),
+        "over_best_flags": None if receipt.over_best_flags is None else dataclasses.asdict(receipt.over_best_flags),
         "best_flags": list(receipt.best_flags),
         "jail": receipt.jail,
         "machine": dict(receipt.machine),
@@ -119,9 +132,17 @@ def _receipt(path: Path, body: dict[str, Any]) -> Receipt:
         raise ReceiptError(f"{path}: the stored sources do not match their hash")
     over = body["over_best_flags"]
     return Receipt(
-        task, candidate, SpeedUp(**body["claim"]), tuple(_bucket(row) for row in body["buckets"]),
-        None if over is None else SpeedUp(**over), tuple(body["best_flags"]), body["jail"], body["machine"], body["load"], body["outpace"],
-    )  # fmt: skip
+        task=task,
+        candidate=candidate,
+        speed_up=SpeedUp(**body["claim"]),
+        buckets=tuple(_bucket(row) for row in body["buckets"]),
+        over_best_flags=None if over is None else SpeedUp(**over),
+        best_flags=tuple(body["best_flags"]),
+        jail=body["jail"],
+        machine=body["machine"],
+        load=body["load"],
+        version=body["outpace"],
+    )
 
 
 def _bucket_row(bucket: Bucket) -> dict[str, Any]:
@@ -134,9 +155,7 @@ def _bucket_row(bucket: Bucket) -> dict[str, Any]:
 
 
 def _bucket(row: dict[str, Any]) -> Bucket:
-    reference, candidate = (
-        tuple(Sample(*sample) for sample in row[side]) for side in ("reference", "candidate")
-    )
+    reference, candidate = (tuple(Sample(*sample) for sample in row[side]) for side in ("reference", "candidate"))
     return Bucket(reference, candidate, row["calls"], row["seed"])
 
 

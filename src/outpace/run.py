@@ -55,9 +55,19 @@ class Run:
     """One search for a faster candidate."""
 
     def __init__(
-        self, archive: Archive, task: Task, examiner: Examiner, policy: Policy, *, name: str, machine: Machine, seed: int,
-        settings: Settings = Settings(), budget: Budget = Budget(), clock: Callable[[], float] = time.monotonic,
-    ) -> None:  # fmt: skip
+        self,
+        archive: Archive,
+        task: Task,
+        examiner: Examiner,
+        policy: Policy,
+        *,
+        name: str,
+        machine: Machine,
+        seed: int,
+        settings: Settings = Settings(),
+        budget: Budget = Budget(),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.task = task
         self.policy = policy
         self.settings = settings
@@ -114,9 +124,7 @@ class Run:
         parsed = self._parse(asked, reply.text)
         if not isinstance(parsed, answer.Unusable) or not parsed.missing_analysis:
             return None
-        reminder = (
-            "Your last reply had no '## Performance Analysis' section. Reply again, with all three sections."
-        )
+        reminder = "Your last reply had no '## Performance Analysis' section. Reply again, with all three sections."
         self.charge(reply.cost)
         return dataclasses.replace(asked, text=f"{asked.text}\n{reminder}\n", remaining=self.remaining())
 
@@ -151,7 +159,8 @@ class Run:
     def _new_trial(self) -> Trial:
         scored = self._archive.scored(self.task.hash, self.record)
         number = self._archive.count(self.record) + 1
-        # Chance depends on the run's seed and the trial's number alone, so that a resumed run asks what it would have asked.
+        # Chance depends on the run's seed and the trial's number alone, so that a resumed run asks what it would have
+        # asked.
         chance = random.Random(f"{self.record.seed}:{number}")
         choice = exemplars.choose(self.settings.exemplars, scored, chance, self.settings.shown)
         shown = [(self._archive.candidate(each.hash), each) for each in choice.shown]
@@ -167,23 +176,15 @@ class Run:
     def _prompt_of(self, trial: Trial) -> Prompt:
         by_hash = {each.hash: each for each in self._archive.scored(self.task.hash, self.record)}
         shown = tuple(
-            Shown(self._archive.candidate(hash_), by_hash[hash_])
-            for hash_ in trial.exemplars
-            if hash_ in by_hash
+            Shown(self._archive.candidate(hash_), by_hash[hash_]) for hash_ in trial.exemplars if hash_ in by_hash
         )
         parent = self._candidate_of(trial.parent)
         return Prompt(trial.prompt, self.task, trial.number, self.record.seed, parent, shown)
 
     def _candidate_of(self, hash_: str | None) -> Candidate:
-        return (
-            self._reference
-            if hash_ is None or hash_ == self._reference.hash
-            else self._archive.candidate(hash_)
-        )
+        return self._reference if hash_ is None or hash_ == self._reference.hash else self._archive.candidate(hash_)
 
-    def _parse(
-        self, asked: Prompt, text: str, *, require_analysis: bool = True
-    ) -> answer.Answer | answer.Unusable:
+    def _parse(self, asked: Prompt, text: str, *, require_analysis: bool = True) -> answer.Answer | answer.Unusable:
         parents = {each.candidate.hash: each.candidate for each in asked.shown} | {
             self._reference.hash: self._reference
         }

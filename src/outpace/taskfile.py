@@ -38,9 +38,7 @@ def load_task(folder: Path) -> parts.Task:
     """The task in this folder; raises TaskError with what to mend."""
     path = folder / "task.toml"
     if not path.is_file():
-        raise TaskError(
-            f"{folder} has no task.toml; `outpace init` writes one from a source file and a function name"
-        )
+        raise TaskError(f"{folder} has no task.toml; `outpace init` writes one from a source file and a function name")
     return make_task(folder, read_files(folder))
 
 
@@ -85,7 +83,8 @@ def read_files(folder: Path) -> dict[str, bytes]:
         total += path.stat().st_size
         if total > _FOLDER_LIMIT:
             raise TaskError(
-                f"{folder} holds more than {_FOLDER_LIMIT >> 20} MB; keep data out of it, make_input makes inputs from a seed"
+                f"{folder} holds more than {_FOLDER_LIMIT >> 20} MB; "
+                "keep data out of it, make_input makes inputs from a seed"
             )
         files[relative.as_posix()] = path.read_bytes()
     return files
@@ -102,9 +101,7 @@ def _table(values: dict[str, Any], kind: type[Any], name: str) -> Any:
 def _with_defaults(task: parts.Task) -> parts.Task:
     build = task.build
     if task.entry.kind != "python" and not build.command:
-        sources = build.sources or tuple(
-            name for name in task.editable if Path(name).suffix in _DEFAULT_COMPILERS
-        )
+        sources = build.sources or tuple(name for name in task.editable if Path(name).suffix in _DEFAULT_COMPILERS)
         cpp = any(_DEFAULT_COMPILERS.get(Path(name).suffix) == "c++" for name in sources)
         build = parts.Build(
             build.compiler or ("c++" if cpp else "cc"),
@@ -137,11 +134,7 @@ def _region_problem(task: parts.Task) -> str:
             return f"editable file '{name}' is not UTF-8 text"
         if not has_regions(task.text(name)):
             continue
-        marks = [
-            BEGIN if opens_region(line) else END
-            for line in lines
-            if opens_region(line) or closes_region(line)
-        ]
+        marks = [BEGIN if opens_region(line) else END for line in lines if opens_region(line) or closes_region(line)]
         if marks != [BEGIN, END] * (len(marks) // 2):
             return f"'{name}': every '{BEGIN}' needs an '{END}' after it"
     return ""
@@ -151,9 +144,7 @@ def _entry_problem(task: parts.Task) -> str:
     entry = task.entry
     if entry.kind == "c":
         if not entry.function:
-            return (
-                "[entry] function needs the C declaration, such as 'double sum(const double *x, int64_t n)'"
-            )
+            return "[entry] function needs the C declaration, such as 'double sum(const double *x, int64_t n)'"
         signature = parse_declaration(entry.function)
         if entry.setup:
             parse_declaration(entry.setup)
@@ -165,11 +156,7 @@ def _entry_problem(task: parts.Task) -> str:
     if entry.kind == "python":
         if entry.module not in task.files:
             return f"[entry] module '{entry.module}' is not in the folder"
-        return (
-            ""
-            if entry.function.isidentifier()
-            else f"[entry] function '{entry.function}' is not a Python name"
-        )
+        return "" if entry.function.isidentifier() else f"[entry] function '{entry.function}' is not a Python name"
     return "" if entry.command else "[entry] command is empty"
 
 
@@ -188,7 +175,10 @@ def _number_problem(task: parts.Task) -> str:
         if getattr(limits, name) <= 0:
             return f"[limits] {name} = {getattr(limits, name)} must be above 0"
     if limits.processes > 1 and task.entry.kind != "command":
-        return "[limits] processes above 1 are for commands; a function may use threads, which are stopped and counted with it"
+        return (
+            "[limits] processes above 1 are for commands; "
+            "a function may use threads, which are stopped and counted with it"
+        )
     if not 1.0 <= timing.margin <= 2.0:
         return f"[timing] margin = {timing.margin} must lie between 1.0 and 2.0"
     if not 1.0 <= timing.sample_ms <= 1000.0:

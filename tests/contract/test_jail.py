@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import jail_or_skip
 
+from conftest import jail_or_skip
 from outpace.judge import jail as jails
 from outpace.judge.jail import MIB, Bind, Confinement, JailKind, jail_command
 
@@ -23,7 +23,15 @@ def run_inside(kind: JailKind, script: str, *, seconds: float = 20, **settings: 
     """Run a shell script in the jail; returns its exit status and what it printed."""
     confinement = Confinement(fork=True, processes=32, threads=32, folder="/tmp", **settings)  # type: ignore[arg-type]
     command = jail_command(kind, confinement, ["exec", "--", "/bin/sh", "-c", script])
-    done = subprocess.run(command.argv, env=dict(command.environment), pass_fds=command.fds, capture_output=True, text=True, timeout=seconds, check=False)  # fmt: skip
+    done = subprocess.run(
+        command.argv,
+        env=dict(command.environment),
+        pass_fds=command.fds,
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        check=False,
+    )
     command.close()
     return done.returncode, done.stdout + done.stderr
 
@@ -49,7 +57,7 @@ def as_user(user: str, work: Callable[[], tuple[int, str]]) -> tuple[int, str]:
         os.write(writer, f"{status}\n{text}".encode()[:60000])
         os._exit(0)
     os.close(writer)
-    with open(reader, encoding="utf-8", errors="replace") as pipe:
+    with os.fdopen(reader, encoding="utf-8", errors="replace") as pipe:
         status, _, text = pipe.read().partition("\n")
     os.waitpid(child, 0)
     return int(status), text
@@ -79,7 +87,10 @@ def test_there_is_no_network(inside: Callable[..., tuple[int, str]]) -> None:
 
 
 def test_the_system_is_read_only_and_homes_are_not_there(inside: Callable[..., tuple[int, str]]) -> None:
-    status, text = inside("touch /usr/x /bin/x /etc/x /x /dev/x /outpace/x 2>/dev/null && echo wrote; ls /home /root /work /var 2>/dev/null; ls -d /etc/passwd /etc/shadow 2>/dev/null; true")
+    status, text = inside(
+        "touch /usr/x /bin/x /etc/x /x /dev/x /outpace/x 2>/dev/null && echo wrote; "
+        "ls /home /root /work /var 2>/dev/null; ls -d /etc/passwd /etc/shadow 2>/dev/null; true"
+    )
     assert status == 0
     assert "wrote" not in text and "passwd" not in text and "shadow" not in text
     assert text.strip() == ""
@@ -88,7 +99,11 @@ def test_the_system_is_read_only_and_homes_are_not_there(inside: Callable[..., t
 def test_temp_is_private_and_of_limited_size(inside: Callable[..., tuple[int, str]], tmp_path: Path) -> None:
     mark = tmp_path / "outside"
     mark.write_text("secret")
-    _, text = inside(f"cat {mark} 2>&1; ls /tmp; head -c 50000000 /dev/zero > /tmp/big 2>/dev/null; stat -c %s /tmp/big", disk=8 * MIB, file_size=64 * MIB)
+    _, text = inside(
+        f"cat {mark} 2>&1; ls /tmp; head -c 50000000 /dev/zero > /tmp/big 2>/dev/null; stat -c %s /tmp/big",
+        disk=8 * MIB,
+        file_size=64 * MIB,
+    )
     assert "secret" not in text
     assert int(text.split()[-1]) <= 8 * MIB
 
@@ -111,8 +126,17 @@ def test_inherited_descriptors_do_not_pass(jail: JailKind, tmp_path: Path) -> No
     secret.write_text("secret")
     with secret.open() as handle:
         os.set_inheritable(handle.fileno(), True)
-        command = jail_command(jail, Confinement(fork=True, processes=8), ["exec", "--", "/bin/sh", "-c", "ls -l /proc/self/fd; cat <&%d" % handle.fileno()])
-        done = subprocess.run(command.argv, env=dict(command.environment), close_fds=False, capture_output=True, text=True, check=False, timeout=20)
+        script = f"ls -l /proc/self/fd; cat <&{handle.fileno()}"
+        command = jail_command(jail, Confinement(fork=True, processes=8), ["exec", "--", "/bin/sh", "-c", script])
+        done = subprocess.run(
+            command.argv,
+            env=dict(command.environment),
+            close_fds=False,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=20,
+        )
         command.close()
     assert "secret" not in done.stdout
 
@@ -126,7 +150,10 @@ def test_privileges_are_gone(inside: Callable[..., tuple[int, str]]) -> None:
 
 
 def test_namespaces_cannot_be_made_inside(inside: Callable[..., tuple[int, str]]) -> None:
-    status, text = inside("unshare -U true 2>/dev/null && echo made; unshare -n true 2>/dev/null && echo made; mount -t tmpfs none /tmp 2>/dev/null && echo made; true")
+    status, text = inside(
+        "unshare -U true 2>/dev/null && echo made; unshare -n true 2>/dev/null && echo made; "
+        "mount -t tmpfs none /tmp 2>/dev/null && echo made; true"
+    )
     assert (status, text) == (0, "")
 
 
@@ -163,10 +190,11 @@ def test_daemons_die_with_the_jail(jail: JailKind) -> None:
 
 def test_everything_dies_when_the_starter_is_killed(jail: JailKind) -> None:
     mark = f"41{os.getpid()}3"
+    inner = ["exec", "--", "/bin/sh", "-c", f"(setsid sleep {mark} &); sleep {mark}"]
     code = (
         "import sys, subprocess\n"
         "from outpace.judge.jail import Confinement, jail_command\n"
-        f"c = jail_command({jail!r}, Confinement(fork=True, processes=8), ['exec', '--', '/bin/sh', '-c', '(setsid sleep {mark} &); sleep {mark}'])\n"
+        f"c = jail_command({jail!r}, Confinement(fork=True, processes=8), {inner!r})\n"
         "p = subprocess.Popen(c.argv, env=dict(c.environment), pass_fds=c.fds)\n"
         "print('started', flush=True)\n"
         "p.wait()\n"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from conftest import c_task, command_task, python_task
 
+from conftest import c_task, command_task, python_task
 from outpace.candidate import Candidate, reference
 from outpace.errors import TaskError
 from outpace.judge.jail import JailKind
@@ -97,7 +97,8 @@ CASES = {
         "#include <stdlib.h>\n#include <string.h>\n"
         + SUM.replace(
             "double sum = 0;",
-            "double sum = 0; volatile char *m = malloc(1u << 30); for (unsigned i = 0; i < 1u << 30; i += 4096) m[i] = 1;",
+            "double sum = 0; volatile char *m = malloc(1u << 30); "
+            "for (unsigned i = 0; i < 1u << 30; i += 4096) m[i] = 1;",
         ),
         None,
         "",
@@ -130,15 +131,11 @@ def test_edits_outside_the_marked_lines_are_unusable(jail: JailKind, judge_of: M
         "    return sum;", "    // outpace: end\n    return sum;"
     )
     task = c_task(marked, SUM_FUNCTION, SUM_JUDGE, checking=TOLERANT)
-    outcome, reason = verdict_of(
-        judge_of(task, jail), attempt(task, marked.replace("return sum", "return sum + 0"))
-    )
+    outcome, reason = verdict_of(judge_of(task, jail), attempt(task, marked.replace("return sum", "return sum + 0")))
     assert outcome is Outcome.UNUSABLE and "outside" in reason
 
 
-def test_flags_that_the_task_does_not_allow_are_unusable(
-    sums: Task, jail: JailKind, judge_of: MakeJudge
-) -> None:
+def test_flags_that_the_task_does_not_allow_are_unusable(sums: Task, jail: JailKind, judge_of: MakeJudge) -> None:
     candidate = Candidate(reference(sums).files, ("-Ofast",))
     outcome, reason = verdict_of(judge_of(sums, jail), candidate)
     assert outcome is Outcome.UNUSABLE and "-Ofast" in reason
@@ -206,7 +203,13 @@ def test_python_sees_the_packages_it_was_given(jail: JailKind, judge_of: MakeJud
 
 
 def test_set_up_data_reaches_the_worker_once(jail: JailKind, judge_of: MakeJudge) -> None:
-    source = "table = []\ndef prepare(values):\n    table.extend(values)\ndef solve(at):\n    return table[at] + len(table)\n"
+    source = """
+    table = []
+    def prepare(values):
+        table.extend(values)
+    def solve(at):
+        return table[at] + len(table)
+    """
     judge = """
     def make_setup(rng):
         return {"values": rng.integers(0, 10**6, 100).tolist()}
@@ -263,9 +266,11 @@ def test_arrays_in_place_and_returned_values_come_back(jail: JailKind, judge_of:
     from outpace.task import Output
     def make_input(rng):
         n = int(rng.integers(50, 100))
-        return {"values": rng.integers(-1000, 1000, n, dtype="int32"), "n": n, "scale": 0.5, "out": Output(n, "float32"), "text": "abcd"}
+        values = rng.integers(-1000, 1000, n, dtype="int32")
+        return {"values": values, "n": n, "scale": 0.5, "out": Output(n, "float32"), "text": "abcd"}
     def check(input, output, expected):
-        good = np.array_equal(output["values"], np.sort(input["values"])) and np.allclose(output["out"], np.sort(input["values"]) * 0.5)
+        ordered = np.sort(input["values"])
+        good = np.array_equal(output["values"], ordered) and np.allclose(output["out"], ordered * 0.5)
         return "" if good and output["return"] == -ord("d") else f"got {output}"
     """
     task = c_task(
@@ -282,8 +287,9 @@ def test_a_repository_with_its_own_build_is_judged(jail: JailKind, judge_of: Mak
     from outpace.taskfile import make_task
 
     files = {
-        "task.toml": b'name = "repo"\neditable = ["lib/a.c", "lib/b.c"]\n[build]\ncommand = ["make", "-s"]\nproduct = "libsum.so"\n'
-        b'flags = ["-O2"]\n[entry]\nkind = "c"\nfunction = "long add(long a, long b)"\n',
+        "task.toml": b'name = "repo"\neditable = ["lib/a.c", "lib/b.c"]\n'
+        b'[build]\ncommand = ["make", "-s"]\nproduct = "libsum.so"\nflags = ["-O2"]\n'
+        b'[entry]\nkind = "c"\nfunction = "long add(long a, long b)"\n',
         "Makefile": b"libsum.so: lib/a.c lib/b.c\n\tcc $(CFLAGS) -shared -fPIC -o $@ $^\n",
         "lib/a.c": b"long inner(long a, long b);\nlong add(long a, long b) { return inner(a, b); }\n",
         "lib/b.c": b"long inner(long a, long b) { return a + 2 * b; }\n",

@@ -56,8 +56,7 @@ def test_the_shim_declares_and_calls_the_function() -> None:
 def test_outputs_come_back_from_where_they_were_promised() -> None:
     signature = parse_declaration("int64_t f(const int32_t *x, int32_t n, double *out, int16_t *both)")
     calls = [
-        {"x": np.arange(5, dtype="i4"), "n": 5, "out": Output((2, 3), "f8"), "both": np.ones(4, "i2")}
-        for _ in range(3)
+        {"x": np.arange(5, dtype="i4"), "n": 5, "out": Output((2, 3), "f8"), "both": np.ones(4, "i2")} for _ in range(3)
     ]
     batch = function_batch(signature, calls)
     region = np.full(batch.output_bytes, POISON, np.uint8)

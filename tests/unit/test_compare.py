@@ -38,8 +38,8 @@ def test_tolerance_is_relative() -> None:
 
 def test_array_elements_that_cancel_get_the_arrays_own_scale() -> None:
     expected = np.array([1000.0, 1e-12])
-    assert difference(expected, expected + [0, 1e-6], tolerance=1e-6) == ""
-    assert difference(expected, expected + [0, 1e-1], tolerance=1e-6)
+    assert difference(expected, expected + np.array([0, 1e-6]), tolerance=1e-6) == ""
+    assert difference(expected, expected + np.array([0, 1e-1]), tolerance=1e-6)
 
 
 def test_zeros_never_pass_for_numbers() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import json
 import tempfile
 from collections import Counter
 from collections.abc import Callable
@@ -181,9 +182,7 @@ def play(path: Path, kills: Kills) -> tuple[Counter[int], Cost]:
                 run = start(archive, policy, kills)
                 ended = loop(run)
         asked.update(prompt.trial for prompt in policy.asked)
-        assert stored.isdisjoint(prompt.trial for prompt in policy.asked), (
-            "a stored reply was asked for again"
-        )
+        assert stored.isdisjoint(prompt.trial for prompt in policy.asked), "a stored reply was asked for again"
     assert ended == "all 7 trials are done"
     with Archive.open(path) as archive:
         return asked, archive.costs(archive.runs()[0])
@@ -214,11 +213,11 @@ def test_the_run_that_is_killed_has_everything_that_can_go_wrong_in_it(
         "ok",
     ]
     assert asked[6] == 2 and moments > 35
+    learnt = json.loads(story[3])  # type: ignore[arg-type]
+    assert [[trial for trial, _, _ in group] for group in learnt] == [[1, 2], [3, 4], [5]]
 
 
-def test_a_kill_at_any_moment_changes_nothing(
-    tmp_path: Path, unbroken: tuple[list[object], int, Counter[int]]
-) -> None:
+def test_a_kill_at_any_moment_changes_nothing(tmp_path: Path, unbroken: tuple[list[object], int, Counter[int]]) -> None:
     story, moments, asked = unbroken
     for moment in range(moments):
         path = tmp_path / f"{moment}.sqlite"
@@ -231,9 +230,7 @@ def test_a_kill_at_any_moment_changes_nothing(
 
 @settings(max_examples=25, deadline=None)
 @given(st.frozensets(st.integers(0, 150), max_size=25))
-def test_many_kills_change_nothing(
-    unbroken: tuple[list[object], int, Counter[int]], moments: frozenset[int]
-) -> None:
+def test_many_kills_change_nothing(unbroken: tuple[list[object], int, Counter[int]], moments: frozenset[int]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "archive.sqlite"
         play(path, Kills(moments))

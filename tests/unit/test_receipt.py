@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import c_task
 
+from conftest import c_task
 from outpace import machine
 from outpace.candidate import Candidate
 from outpace.cli.verify import compare
@@ -24,7 +24,9 @@ def path(tmp_path: Path) -> Path:
     candidate = Candidate({"code.c": "int f(int x) { return x + 0; }"}, ("-O2",))
     facts = machine.Machine("cpu", "x86_64", 2, ("avx2",), "performance", "6.1", "cc", "3.11", 1024)
     place = tmp_path / "claim.json"
-    write_receipt(make_receipt(TASK, candidate, verdict, jail="bubblewrap", machine=facts, load=machine.Load(0.5, 3)), place)
+    write_receipt(
+        make_receipt(TASK, candidate, verdict, jail="bubblewrap", machine=facts, load=machine.Load(0.5, 3)), place
+    )
     return place
 
 

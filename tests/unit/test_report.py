@@ -179,8 +179,8 @@ def test_a_longer_run_lists_its_newest_trials_and_its_winner(archive: Archive, m
 
 
 def test_thinning_keeps_what_leads_and_the_end() -> None:
-    rows = [{"at": at, "leads": at == 5} for at in range(20)]
-    assert [row["at"] for row in figures.thinned(rows, 4)] == [0, 5, 10, 15, 19]
+    rows = [{"at": at, "leads": at == 7} for at in range(20)]
+    assert [row["at"] for row in figures.thinned(rows, 4)] == [0, 5, 7, 10, 15, 19]
     assert figures.thinned(rows, 20) == rows
     assert figures.thinned([], 4) == []
 

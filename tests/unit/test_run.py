@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from run_facts import ANALYSIS, HERE, PRICE, TASK, Judging, Scripted, begin, code, failed, ok, said, source
+from run_facts import ANALYSIS, HERE, PRICE, TASK, Judging, Scripted, Stop, begin, code, failed, ok, said, source
 
 from outpace import reward
 from outpace.archive import Archive
 from outpace.budget import Budget
-from outpace.candidate import reference
+from outpace.candidate import Candidate, reference
 from outpace.errors import ArchiveError
 from outpace.judge.verdict import Outcome, Verdict
 from outpace.policies.base import Reply
@@ -156,6 +156,24 @@ def test_when_the_leader_falls_the_next_one_is_confirmed(archive: Archive) -> No
     # 2.00 fell to 1.20, so that 1.50 came to lead and was confirmed; it leads again when 3.00 falls.
     assert best is not None and best.hash == source(code(1.5)).hash
     assert examiner.judged == [code(2.0), code(2.0), code(1.5), code(1.5), code(3.0), code(3.0)]
+
+
+def test_a_leader_that_was_left_unconfirmed_by_a_kill_does_not_hide_the_next_one(archive: Archive) -> None:
+    class Dying(Judging):
+        def judge(self, candidate: Candidate) -> Verdict:
+            if self.judged:
+                raise Stop
+            return super().judge(candidate)
+
+    with pytest.raises(Stop):
+        told(begin(archive, Scripted([]), Dying()), said(code(3.0)))
+    examiner = Judging(later={code(3.0): [failed(Outcome.WRONG)]})
+    examiner.judged.append(code(3.0))
+    run = begin(archive, Scripted([]), examiner)
+    told(run, said(code(2.0)))
+    assert examiner.judged[1:] == [code(2.0), code(3.0), code(2.0)]
+    best = run.best()
+    assert best is not None and archive.trial(best.trial).confirmation == ok(2.0)
 
 
 def test_a_candidate_rejected_by_its_confirmation_is_shown_no_more(archive: Archive) -> None:

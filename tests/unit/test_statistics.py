@@ -48,7 +48,7 @@ def test_equal_speed_stops_early_without_a_win() -> None:
 
 
 def test_one_bucket_against_leaves_the_first_look_open() -> None:
-    ratios = noisy(1.05, 7, 0.001, 3) + [math.log(0.99)]
+    ratios = [*noisy(1.05, 7, 0.001, 3), math.log(0.99)]
     assert not decide(ratios, MARGIN).stop
 
 
@@ -104,7 +104,10 @@ def test_the_smaller_of_the_two_clocks_counts() -> None:
 
 def test_noise_of_the_wall_clock_alone_does_not_pull_the_figure_down() -> None:
     chance = random.Random(7)
-    buckets = [bucket(Sample(10000 + chance.randrange(2000), 10000, 0), Sample(10000 + chance.randrange(2000), 10000, 0)) for _ in range(200)]
+    buckets = [
+        bucket(Sample(10000 + chance.randrange(2000), 10000, 0), Sample(10000 + chance.randrange(2000), 10000, 0))
+        for _ in range(200)
+    ]
     assert abs(sum(log_ratios(buckets, parallel=False)) / 200) < 0.01
 
 

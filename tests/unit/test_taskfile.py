@@ -44,7 +44,10 @@ def test_equal_content_has_an_equal_hash_wherever_it_lies() -> None:
         (GOOD + "[entry]\n", "entry"),
         (GOOD + "colour = 3\n", "colour"),
         ("name = ", "Invalid value"),
-        ('name = "a"\neditable = ["a.c"]\n[entry]\nkind = "python"\nmodule = "b.py"\nfunction = "f"\n', "module 'b.py'"),
+        (
+            'name = "a"\neditable = ["a.c"]\n[entry]\nkind = "python"\nmodule = "b.py"\nfunction = "f"\n',
+            "module 'b.py'",
+        ),
         ('name = "a"\neditable = ["a.c"]\n[entry]\nkind = "command"\n', "command is empty"),
     ],
 )
@@ -64,7 +67,9 @@ def test_a_region_that_never_ends_is_an_error() -> None:
 
 
 def test_marks_of_alternatives_do_not_end_a_region() -> None:
-    text = "// outpace: begin\n// outpace: alternatives\nint a;\n// outpace: end alternatives\n// outpace: end\nint b;\n"
+    text = (
+        "// outpace: begin\n// outpace: alternatives\nint a;\n// outpace: end alternatives\n// outpace: end\nint b;\n"
+    )
     assert fixed_text(text) == ("// outpace: begin", "// outpace: end", "int b;")
 
 

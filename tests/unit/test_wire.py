@@ -1,5 +1,7 @@
 """The wire carries plain values there and back, and nothing else."""
 
+import contextlib
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -50,10 +52,8 @@ def test_lazy_objects_and_subclasses_are_refused() -> None:
 
 @given(st.binary(max_size=200))
 def test_any_bytes_decode_or_are_refused(data: bytes) -> None:
-    try:
+    with contextlib.suppress(wire.WireError):
         wire.decode(data)
-    except wire.WireError:
-        pass
 
 
 @given(plain, st.data())

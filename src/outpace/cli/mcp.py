@@ -37,8 +37,11 @@ def mcp(*tasks: Path, folder: Path = Path(".outpace"), name: str | None = None, 
     found = find_tasks(tasks)
     kind: JailKind = "none" if no_jail else best_jail()
 
+    # Absolute: without a jail a candidate is started from a folder of its own.
+    work = (folder / "work").absolute()
+
     def judge_of(task: Task, say: Callable[[str], None]) -> Judge:
-        return Judge(ProgramDomain(task), jail=kind, workspace=folder / "work", progress=say)
+        return Judge(ProgramDomain(task), jail=kind, workspace=work, progress=say)
 
     seed = random.SystemRandom().getrandbits(32)
     serve(Desk(found, folder / "archive.sqlite", judge_of, machine.describe(), name=name, seed=seed))

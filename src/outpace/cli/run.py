@@ -96,7 +96,9 @@ def run(
     with Archive.open(file) as archive, Progress(quiet=json) as progress:
         # A server's words are shown as they are; brackets in them are no markup.
         proposing = make_policy(policy, lambda what: progress.doing(escape(what)), **given)
-        with Judge(ProgramDomain(loaded), jail=kind, workspace=folder / "work", progress=progress.doing) as judge:
+        # Absolute: without a jail a candidate is started from a folder of its own.
+        work = (folder / "work").absolute()
+        with Judge(ProgramDomain(loaded), jail=kind, workspace=work, progress=progress.doing) as judge:
             started = Run(
                 archive,
                 loaded,

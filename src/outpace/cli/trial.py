@@ -54,21 +54,11 @@ def try_(
         Path(folder).chmod(0o755)
         with Judge(ProgramDomain(loaded), jail=kind, workspace=Path(folder), progress=status.update) as judge:
             verdict = judge.judge(candidate)
-            confirmed = (
-                judge.judge(candidate)
-                if receipt is not None and verdict.speed_up and verdict.speed_up.win
-                else None
-            )
-    if (
-        confirmed is not None
-        and receipt is not None
-        and confirmed.speed_up is not None
-        and confirmed.speed_up.win
-    ):
+            won = verdict.speed_up is not None and verdict.speed_up.win
+            confirmed = judge.judge(candidate) if receipt is not None and won else None
+    if confirmed is not None and receipt is not None and confirmed.speed_up is not None and confirmed.speed_up.win:
         write_receipt(
-            make_receipt(
-                loaded, candidate, confirmed, jail=kind, machine=machine.describe(), load=machine.load()
-            ),
+            make_receipt(loaded, candidate, confirmed, jail=kind, machine=machine.describe(), load=machine.load()),
             receipt,
         )
     if json:
@@ -84,7 +74,10 @@ def sentence(verdict: Verdict) -> str:
     if found is None:
         return f"{verdict.outcome}: {verdict.reason}"
     claim = "a win" if found.win else "no win"
-    return f"{found.rounded()} the reference's speed (99% interval {found.low:.3f} to {found.high:.3f}, {found.buckets} buckets, {verdict.seconds:.1f} s): {claim}"
+    return (
+        f"{found.rounded()} the reference's speed (99% interval {found.low:.3f} to {found.high:.3f}, "
+        f"{found.buckets} buckets, {verdict.seconds:.1f} s): {claim}"
+    )
 
 
 def _candidate(task: Task, files: tuple[Path, ...], flags: str | None) -> Candidate:

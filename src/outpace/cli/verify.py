@@ -48,9 +48,7 @@ def verify(
         Console(stderr=True).status("judging") as status,
     ):
         Path(folder).chmod(0o755)
-        with Judge(
-            ProgramDomain(claim.task), jail=kind, workspace=Path(folder), progress=status.update
-        ) as judge:
+        with Judge(ProgramDomain(claim.task), jail=kind, workspace=Path(folder), progress=status.update) as judge:
             judge.inspect()
             verdict = judge.judge(claim.candidate)
     finding = compare(claim.speed_up, verdict)
@@ -66,9 +64,9 @@ def verify(
             )
         )
     else:
-        print(
-            f"claimed: {claim.speed_up.rounded()} (99% interval {claim.speed_up.low:.3f} to {claim.speed_up.high:.3f}) on {claim.machine['cpu']}"
-        )
+        claimed = claim.speed_up
+        interval = f"99% interval {claimed.low:.3f} to {claimed.high:.3f}"
+        print(f"claimed: {claimed.rounded()} ({interval}) on {claim.machine['cpu']}")
         print(f"here:    {sentence(verdict)}")
         print(finding)
     return 0 if finding == "the claim holds on this machine" else 1
@@ -87,9 +85,7 @@ def _check_trust(claim: Receipt, task: Path | None, trust: bool) -> None:
     if task is not None:
         own = load_task(task)
         differing = sorted(
-            name
-            for name in {*own.files, *claim.task.files}
-            if own.files.get(name) != claim.task.files.get(name)
+            name for name in {*own.files, *claim.task.files} if own.files.get(name) != claim.task.files.get(name)
         )
         if differing:
             raise ReceiptError(
@@ -97,6 +93,6 @@ def _check_trust(claim: Receipt, task: Path | None, trust: bool) -> None:
             )
     elif not trust:
         raise ReceiptError(
-            f"verifying runs the receipt's {claim.task.checking.file} outside the jail. Give your own copy of the task with --task FOLDER, "
-            "or add --trust if you know where the receipt comes from"
+            f"verifying runs the receipt's {claim.task.checking.file} outside the jail. Give your own copy of the task "
+            "with --task FOLDER, or add --trust if you know where the receipt comes from"
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
-import os
 import sys
 import sysconfig
 from collections.abc import Callable, Sequence
@@ -28,8 +27,8 @@ from outpace.task import Task
 
 _LIBRARY = "outpace-candidate.so"
 _SHIM = "outpace-shim.c"
-# Loading, set-up and the first calls may take this much longer than the reference's: a small table in C, an import such as
-# NumPy's in Python.
+# Loading, set-up and the first calls may take this much longer than the reference's: a small table in C, an import
+# such as NumPy's in Python.
 ONCE_SECONDS = {"c": 0.02, "python": 0.3, "command": 0.3}
 _CODE = Path(__file__).parents[1] / "judge"
 
@@ -95,13 +94,16 @@ class ProgramDomain:
                 commands.append((build.compiler, *compile_flags, product, *build.sources, "-lm", "-lpthread"))
         limits = task.limits
         return BuildPlan(
-            files, tuple(commands), product, limits.build_seconds, max(limits.memory_mb, 1024) * MIB, max(limits.disk_mb, 256) * MIB,
+            files,
+            tuple(commands),
+            product,
+            limits.build_seconds,
+            max(limits.memory_mb, 1024) * MIB,
+            max(limits.disk_mb, 256) * MIB,
             tuple(Bind(Path(path), path) for path in task.environment.paths),
-        )  # fmt: skip
+        )
 
-    def _link_shim(
-        self, files: dict[str, bytes], objects: tuple[str, ...], compiler: str
-    ) -> list[tuple[str, ...]]:
+    def _link_shim(self, files: dict[str, bytes], objects: tuple[str, ...], compiler: str) -> list[tuple[str, ...]]:
         files[_SHIM] = self._shim().encode()
         return [
             ("cc", "-O2", "-fPIC", "-c", "-o", "outpace-shim.o", _SHIM),
@@ -148,16 +150,38 @@ class ProgramDomain:
             variables |= {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
             paths = [bind.seen_as(kind) for bind in python.packages]
             inner = (
-                "exec", "--", python.executable, "-I", "-S", code[0].seen_as(kind), "{socket}", "{input}", "{output}", "{input_bytes}", "{output_bytes}",
-                f"{place.seen_as(kind)}/{task.entry.module}", task.entry.function, task.entry.setup, str(Path(code[1].seen_as(kind)).parent),
-                *dict.fromkeys(str(Path(path).parent) for path in paths), *python.folders,
-            )  # fmt: skip
+                "exec",
+                "--",
+                python.executable,
+                "-I",
+                "-S",
+                code[0].seen_as(kind),
+                "{socket}",
+                "{input}",
+                "{output}",
+                "{input_bytes}",
+                "{output_bytes}",
+                f"{place.seen_as(kind)}/{task.entry.module}",
+                task.entry.function,
+                task.entry.setup,
+                str(Path(code[1].seen_as(kind)).parent),
+                *dict.fromkeys(str(Path(path).parent) for path in paths),
+                *python.folders,
+            )
             binds += python.packages
         confinement = Confinement(
-            binds=tuple(binds), hidden=hidden, environment=variables, folder=place.seen_as(kind), memory=limits.memory_mb * MIB,
-            disk=limits.disk_mb * MIB, file_size=limits.disk_mb * MIB, cpu_seconds=3600, processes=limits.processes, threads=limits.threads,
+            binds=tuple(binds),
+            hidden=hidden,
+            environment=variables,
+            folder=place.seen_as(kind),
+            memory=limits.memory_mb * MIB,
+            disk=limits.disk_mb * MIB,
+            file_size=limits.disk_mb * MIB,
+            cpu_seconds=3600,
+            processes=limits.processes,
+            threads=limits.threads,
             fork=task.entry.kind == "command" and limits.processes > 1,
-        )  # fmt: skip
+        )
         return Program(confinement, inner, limits.seconds, limits.setup_seconds, ONCE_SECONDS[task.entry.kind])
 
     # Inputs and answers
@@ -185,7 +209,7 @@ class ProgramDomain:
         return batch.python_batch([data], self.task.limits.output_mb * MIB)
 
     def check(self, given: Input, answer: Any, expected: Any) -> str:
-        """The task's own check, or a comparison with the reference; what is not finite never passes unless the task says so."""
+        """The task's own check, or a comparison; numbers that are not finite pass only where the task says so."""
         checking = self.task.checking
         if not checking.allow_nonfinite:
             reason = nonfinite(answer)
@@ -231,16 +255,14 @@ class PythonEnvironment:
 
 
 def _distribution(name: str, task: Task) -> list[Bind]:
-    """The top-level files and folders of an installed distribution, each bound on its own so that nothing else is seen."""
+    """The top-level files and folders of an installed distribution, each bound alone so that nothing else is seen."""
     try:
         distribution = importlib.metadata.distribution(name)
     except importlib.metadata.PackageNotFoundError:
         raise TaskError(
             f"task {task.name} wants the package '{name}', which is not installed here; run `pip install {name}`"
         ) from None
-    tops = sorted(
-        {file.parts[0] for file in distribution.files or [] if file.parts[0] not in ("..", "__pycache__")}
-    )
+    tops = sorted({file.parts[0] for file in distribution.files or [] if file.parts[0] not in ("..", "__pycache__")})
     places = [Path(str(distribution.locate_file(top))) for top in tops]
     return [Bind(place.resolve(), f"/packages/{place.name}") for place in places if place.exists()]
 
@@ -250,9 +272,8 @@ def _in_system(path: Path) -> bool:
 
 
 def _inside(command: str, folder: str) -> str:
-    return (
-        f"{folder}/{command.removeprefix('./')}" if "/" in command and not os.path.isabs(command) else command
-    )
+    relative = "/" in command and not Path(command).is_absolute()
+    return f"{folder}/{command.removeprefix('./')}" if relative else command
 
 
 def _load_judge(task: Task) -> ModuleType:

@@ -52,7 +52,8 @@ def parse_declaration(text: str) -> Signature:
     returned = _clean_type(returns, text)
     if returned not in C_TYPES:
         raise TaskError(
-            f"'{text}': a return type of '{returns.strip()}' is not supported; write a wrapper that returns a number or void"
+            f"'{text}': a return type of '{returns.strip()}' is not supported; "
+            "write a wrapper that returns a number or void"
         )
     pieces = [] if inside.strip() in ("", "void") else inside.split(",")
     parameters = tuple(_parse_parameter(piece, text) for piece in pieces)

@@ -1,4 +1,4 @@
-"""The honest baseline: the unchanged reference under the best compiler flags the task allows, so that nobody wins by -O3."""
+"""The honest baseline: the unchanged reference under the best flags the task allows, so that nobody wins by -O3."""
 
 from __future__ import annotations
 

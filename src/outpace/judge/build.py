@@ -1,4 +1,4 @@
-"""Building: a candidate's sources become something that can be run, inside the jail, because a compiler reads files too."""
+"""Building: a candidate's sources become something that can be run, in the jail, because a compiler reads files too."""
 
 from __future__ import annotations
 
@@ -80,18 +80,30 @@ def _give(folder: Path, uid: int) -> None:
 def _run(kind: JailKind, plan: BuildPlan, folder: Path, command: tuple[str, ...]) -> None:
     source = Bind(folder, "/build", writable=True)
     confinement = Confinement(
-        binds=(source, *plan.binds), folder=source.seen_as(kind), memory=plan.memory, disk=plan.disk, file_size=plan.disk,
-        cpu_seconds=int(plan.seconds * 2) + 2, processes=64, threads=64, fork=True,
-    )  # fmt: skip
+        binds=(source, *plan.binds),
+        folder=source.seen_as(kind),
+        memory=plan.memory,
+        disk=plan.disk,
+        file_size=plan.disk,
+        cpu_seconds=int(plan.seconds * 2) + 2,
+        processes=64,
+        threads=64,
+        fork=True,
+    )
     # The launcher starts absolute paths alone; env looks names up in the jail's PATH, not in ours.
     jailed = jail_command(kind, confinement, ["exec", "--", "/usr/bin/env", *command])
     group = Cgroup.create(memory=plan.memory, processes=256) if kind != "none" else None
     argv = group.entrance(list(jailed.argv)) if group else list(jailed.argv)
     try:
         process = subprocess.Popen(
-            argv, env=dict(jailed.environment), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            pass_fds=jailed.fds, start_new_session=True,
-        )  # fmt: skip
+            argv,
+            env=dict(jailed.environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            pass_fds=jailed.fds,
+            start_new_session=True,
+        )
         output, limit = _communicate(process, plan, folder)
         if limit:
             raise Failed(Outcome.REFUSED, limit)
@@ -145,7 +157,7 @@ def _communicate(process: subprocess.Popen[bytes], plan: BuildPlan, folder: Path
 
 
 def excess(folder: Path, disk: int) -> str:
-    """Why a built folder is too big: its bytes, its number of files, or its depth, which could tie up whoever walks it."""
+    """Why a built folder is too big: its bytes, its files, or its depth, which could tie up whoever walks it."""
     total = entries = 0
     waiting = [(str(folder), 0)]
     while waiting:

@@ -47,7 +47,7 @@ class Cgroup:
             return None
 
     def entrance(self, command: list[str]) -> list[str]:
-        """The command that enters the group and then becomes `command`; entering after the start would race with its forks."""
+        """The command that enters the group, then becomes `command`; entering after its start would race its forks."""
         joins = "".join(f'echo $$ > "${number}"; ' for number in range(1, len(self.folders) + 1))
         script = f'{joins}shift {len(self.folders)}; exec "$@"'
         return [

@@ -63,8 +63,9 @@ def _array_difference(expected: Any, got: Any, tolerance: float, where: str) -> 
         return ""
     flat = int(np.argmax(bad.reshape(-1)))
     index = tuple(int(i) for i in np.unravel_index(flat, bad.shape)) if bad.ndim else ()
+    wrong, right = got.reshape(-1)[flat].item(), expected.reshape(-1)[flat].item()
     return (
-        f"{where}{list(index) if index else ''} is {got.reshape(-1)[flat].item()!r} where {expected.reshape(-1)[flat].item()!r} is expected"
+        f"{where}{list(index) if index else ''} is {wrong!r} where {right!r} is expected"
         f" ({int(bad.sum())} of {bad.size} elements differ, tolerance {tolerance:g})"
     )
 

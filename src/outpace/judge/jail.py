@@ -86,7 +86,7 @@ def bubblewrap_works() -> str:
     if shutil.which("bwrap") is None:
         return "bwrap is not installed"
     try:
-        command = list(_bubblewrap_outer(Confinement())) + ["--", "/usr/bin/true"]
+        command = [*_bubblewrap_outer(Confinement()), "--", "/usr/bin/true"]
         done = subprocess.run(
             command, capture_output=True, text=True, check=False, timeout=30, env={"PATH": os.defpath}
         )
@@ -192,9 +192,15 @@ def _has_cgroup() -> bool:
 def _environment(confinement: Confinement) -> Mapping[str, str]:
     threads = str(confinement.threads)
     base = {
-        "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/tmp", "TMPDIR": "/tmp", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8",
-        "OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads, "MKL_NUM_THREADS": threads,
-    }  # fmt: skip
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "HOME": "/tmp",
+        "TMPDIR": "/tmp",
+        "LANG": "C.UTF-8",
+        "LC_ALL": "C.UTF-8",
+        "OMP_NUM_THREADS": threads,
+        "OPENBLAS_NUM_THREADS": threads,
+        "MKL_NUM_THREADS": threads,
+    }
     return base | dict(confinement.environment)
 
 
@@ -211,8 +217,8 @@ def _system_layout() -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
 
 
 def _bubblewrap_outer(confinement: Confinement) -> list[str]:
-    arguments = ["bwrap", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try",
-                 "--die-with-parent", "--new-session", "--clearenv", "--hostname", "jail", "--cap-drop", "ALL"]  # fmt: skip
+    arguments = ["bwrap", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
+    arguments += ["--die-with-parent", "--new-session", "--clearenv", "--hostname", "jail", "--cap-drop", "ALL"]
     if os.getuid() == 0:
         # Real root builds the mounts, so that the candidate's uid need not be able to reach them on this machine;
         # the launcher then gives up these last capabilities together with the uid.

@@ -67,7 +67,7 @@ class Judge:
         return self._retried(lambda: self._judge(candidate, baseline))
 
     def inspect(self) -> SpeedUp:
-        """Red-team the task; raises TaskError with every weakness found, else returns the reference's score against itself."""
+        """The reference's score against itself; raises TaskError with every weakness that attacks on it found."""
         return self._retried(self._inspect)
 
     def _inspect(self) -> SpeedUp:

@@ -43,8 +43,8 @@ def unfair(speed_up: SpeedUp) -> str:
     """Why the reference does not score 1.00 against itself, or ""."""
     if speed_up.win or speed_up.low > FAIR_HIGH or speed_up.high < FAIR_LOW:
         return (
-            f"the unchanged reference scores {speed_up.ratio:.3f} ({speed_up.low:.3f} to {speed_up.high:.3f}) against itself; "
-            "its speed depends on something other than its code (state between calls, time, chance)"
+            f"the unchanged reference scores {speed_up.ratio:.3f} ({speed_up.low:.3f} to {speed_up.high:.3f}) "
+            "against itself; its speed depends on something other than its code (state between calls, time, chance)"
         )
     return ""
 

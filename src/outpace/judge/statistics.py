@@ -109,10 +109,10 @@ def _rank_sum_ways(count: int) -> list[int]:
 def log_ratios(buckets: Sequence[Bucket], *, parallel: bool) -> list[float]:
     """The logarithm of reference time over candidate time of each bucket whose clocks can be believed.
 
-    The smaller of the CPU-clock and the wall-clock ratio counts: work that hides from one clock shows on the other. It is
-    taken over all buckets, not in each: the smaller of two noisy figures is too small on average, and the wall clock is
-    by far the noisier one. With several threads or processes the CPU clock adds them up and says nothing about speed, so
-    the wall clock stands alone.
+    The smaller of the CPU-clock and the wall-clock ratio counts: work that hides from one clock shows on the other. It
+    is taken over all buckets, not in each: the smaller of two noisy figures is too small on average, and the wall clock
+    is by far the noisier one. With several threads or processes the CPU clock adds them up and says nothing about
+    speed, so the wall clock stands alone.
     """
     if parallel:
         return [clock_ratio(bucket, "wall") for bucket in buckets]

@@ -164,13 +164,15 @@ class Pair:
 
     def prepare(self, batches: Sequence[Batch]) -> None:
         """Let both map the memory that these batches will use."""
-        for self.side, worker in self.workers.items():
+        for side, worker in self.workers.items():
+            self.side = side
             worker.prepare(batches)
 
     def sample(self, side: int, batch: Batch, expected: float) -> Sample:
         """Time one batch on one side, when the reference is expected to take so many seconds over it.
 
-        One call may take as long as the task's limit says, but a batch of thousands may not take thousands of times that.
+        One call may take as long as the task's limit says, but a batch of thousands may not take thousands of times
+        that.
         """
         self.side = side
         worker = self.workers[side]
@@ -211,13 +213,11 @@ class Stopwatch:
         cores: Sequence[int],
         seed: int,
     ) -> None:
-        self._domain, self._kind, self._programs, self._cores, self._seed = (
-            domain,
-            kind,
-            programs,
-            cores,
-            seed,
-        )
+        self._domain = domain
+        self._kind = kind
+        self._programs = programs
+        self._cores = cores
+        self._seed = seed
         self._inputs = Inputs(domain)
         self._serial = 0
 

@@ -2,9 +2,9 @@
 
 Imported on both sides of the jail, so only the standard library is needed; NumPy is used when it is there.
 Answers come back by `encode` and `decode`. A value is one tag byte and its body; lengths are unsigned 64-bit,
-little-endian: N none, T true, F false, I int (length, two's complement), D float64, S str, B bytes, L list, M map (a list
-of keys, a list of values), A array (dtype code, number of axes, axes, raw bytes); and three short forms for lists of one
-kind, i int64, d float64, s str (lengths in characters, one text).
+little-endian: N none, T true, F false, I int (length, two's complement), D float64, S str, B bytes, L list, M map (a
+list of keys, a list of values), A array (dtype code, number of axes, axes, raw bytes); and three short forms for lists
+of one kind, i int64, d float64, s str (lengths in characters, one text).
 Arguments go in by `pack_call` and `unpack_call`, which need not distrust each other.
 Both are as fast as Python allows: whatever they waste is on the candidate's clock, and could be won by replacing them.
 """

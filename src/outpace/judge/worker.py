@@ -73,7 +73,7 @@ class Program:
 
 @dataclass
 class Worker:
-    """A running worker. Stopped (SIGSTOP) whenever it is not its turn, so that it can neither compute ahead nor disturb its rival."""
+    """A running worker, stopped (SIGSTOP) out of its turn: it can neither compute ahead nor disturb its rival."""
 
     process: subprocess.Popen[bytes]
     channel: socket.socket
@@ -125,9 +125,14 @@ class Worker:
         argv = group.entrance(list(command.argv)) if group else list(command.argv)
         try:
             process = subprocess.Popen(
-                argv, env=dict(command.environment), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors_write,
-                pass_fds=(theirs.fileno(), inputs.fd, outputs.fd, *command.fds), start_new_session=True,
-            )  # fmt: skip
+                argv,
+                env=dict(command.environment),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors_write,
+                pass_fds=(theirs.fileno(), inputs.fd, outputs.fd, *command.fds),
+                start_new_session=True,
+            )
         except OSError as error:
             raise HarnessError(f"the jail could not be started: {error}") from error
         finally:

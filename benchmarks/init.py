@@ -26,7 +26,9 @@ HERE = Path(__file__).parent
 
 def outpace(*arguments: str) -> subprocess.CompletedProcess[str]:
     """One command, as a user would type it."""
-    return subprocess.run([sys.executable, "-c", "from outpace.cli import main; main()", *arguments], capture_output=True, text=True)
+    return subprocess.run(
+        [sys.executable, "-c", "from outpace.cli import main; main()", *arguments], capture_output=True, text=True
+    )
 
 
 def attempt(chosen: dict[str, Any], sources: Path, folder: Path) -> dict[str, Any]:
@@ -61,10 +63,18 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="outpace-init-bench-") as scratch:
         for number, chosen in enumerate(json.loads(given.list.read_text())["functions"]):
             rows.append(attempt(chosen, given.sources, Path(scratch) / str(number)))
-            print(f"{rows[-1]['state']:7} {chosen['origin']} {chosen['function']} {rows[-1].get('detail', '')}", flush=True)
+            print(
+                f"{rows[-1]['state']:7} {chosen['origin']} {chosen['function']} {rows[-1].get('detail', '')}",
+                flush=True,
+            )
     counts = {state: sum(row["state"] == state for row in rows) for state in ("ready", "told", "failed")}
     print(counts)
-    result = {"command": "python benchmarks/init.py --sources DIR", "counts": counts, "machine": asdict(machine.describe()), "functions": rows}
+    result = {
+        "command": "python benchmarks/init.py --sources DIR",
+        "counts": counts,
+        "machine": asdict(machine.describe()),
+        "functions": rows,
+    }
     given.out.parent.mkdir(parents=True, exist_ok=True)
     given.out.write_text(json.dumps(result, indent=1) + "\n")
 

@@ -438,10 +438,13 @@ def replay_phase(phase: Phase, chance: random.Random) -> Tally:
 
 
 def moves_phase(phase: Phase, chance: random.Random) -> Tally:
-    """Kill runs whose proposals depend on what was learnt."""
+    """Kill runs whose proposals depend on what was learnt; no proposal may be forgotten and made again."""
     tally = Tally()
     while tally.kills < phase.kills:
-        one_round(phase, chance, tally)
+        done = one_round(phase, chance, tally)
+        again = [trial.number for trial in done.trials if trial.duplicate_of is not None]
+        if again:
+            tally.fault(f"trials {again} proposed what had been proposed before")
     return tally
 
 

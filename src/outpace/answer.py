@@ -22,9 +22,7 @@ _MAX_FLAGS_CHARACTERS = 4000
 
 _ANALYSIS, _DESIGN, _CODE = "performance analysis", "algorithm design", "code implementation"
 _NUMBER = re.compile(r"^\d{1,2}\s*[.):]?\s*")
-_LABEL = re.compile(
-    r"(?:#{1,6}\s*|[-*+]\s+)?[*_`]{0,3}(FILE|EDIT|FLAGS|PARENT)[*_]{0,3}\s*:(.*)", re.IGNORECASE
-)
+_LABEL = re.compile(r"(?:#{1,6}\s*|[-*+]\s+)?[*_`]{0,3}(FILE|EDIT|FLAGS|PARENT)[*_]{0,3}\s*:(.*)", re.IGNORECASE)
 _FENCE = re.compile(r"( {0,3})(`{3,}|~{3,})(.*)", re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPE = re.compile(r"\\(\\|r|\n)")
@@ -106,9 +104,7 @@ def parse(
     except EditError as error:
         return Unusable(_told(str(error)), analysis, design)
     if dict(candidate.files) == dict(parent.files) and candidate.flags == parent.flags:
-        return Unusable(
-            "the answer changes nothing: its sources and flags are its parent's", analysis, design
-        )
+        return Unusable("the answer changes nothing: its sources and flags are its parent's", analysis, design)
     if reason := forbidden_change(task, candidate):
         return Unusable(_told(reason), analysis, design)
     return Answer(analysis, design, candidate)
@@ -232,9 +228,7 @@ def _parent(prefix: str | None, parents: Mapping[str, Candidate], default: Candi
         return default
     wanted = prefix.strip("<>\"'").lower()
     if len(wanted) < MIN_PARENT_CHARACTERS:
-        raise EditError(
-            f"PARENT '{wanted}' is too short; give {MIN_PARENT_CHARACTERS} characters of its hash"
-        )
+        raise EditError(f"PARENT '{wanted}' is too short; give {MIN_PARENT_CHARACTERS} characters of its hash")
     known = {default.hash: default, **parents}
     found = [key for key in known if key.startswith(wanted)]
     if len(found) != 1:
@@ -251,9 +245,7 @@ def _candidate(code: _Code, task: Task, parent: Candidate) -> Candidate:
         files[name] = _whole(name, fences, before) if kind == "FILE" else _edited(name, fences, before)
         size = len(files[name].encode())
         if size > MAX_FILE_BYTES:
-            raise EditError(
-                f"{name} has {size} bytes, more than the {MAX_FILE_BYTES} allowed; make it smaller"
-            )
+            raise EditError(f"{name} has {size} bytes, more than the {MAX_FILE_BYTES} allowed; make it smaller")
     return Candidate(files, parent.flags if code.flags is None else _flags(code.flags))
 
 
@@ -311,9 +303,7 @@ def _edited(name: str, fences: Sequence[_Fence], before: str) -> str:
     try:
         found = [edit for fence in fences for edit in edits.read(fence.text)]
         if not found:
-            raise EditError(
-                "the code block after EDIT holds no '<<<<<<< SEARCH' row; for a whole file write FILE"
-            )
+            raise EditError("the code block after EDIT holds no '<<<<<<< SEARCH' row; for a whole file write FILE")
         return edits.apply(before, found)
     except EditError as error:
         raise EditError(f"{name}: {error}") from None
@@ -351,9 +341,7 @@ def _written_file(name: str, text: str, before: str | None) -> str:
     language = suffix if suffix.isalnum() else "text"
     if text == _plain(text) and (before is None or text != _plain(before)):
         return f"### FILE: {name}\n{_fenced(language, text)}"
-    escaped = text.replace("\\", "\\\\").replace("\r", "\\r") + (
-        "" if text.endswith("\n") or not text else "\\\n"
-    )
+    escaped = text.replace("\\", "\\\\").replace("\r", "\\r") + ("" if text.endswith("\n") or not text else "\\\n")
     return f"### FILE: {name}\n{_fenced(f'{language} {_ESCAPED}', escaped)}"
 
 

@@ -186,18 +186,17 @@ class Archive:
 
     def open_trial(self, run: RunRecord) -> Trial | None:
         """The run's first trial without a verdict: what a killed process left to go on with."""
-        rows = self._rows(
-            f"{TRIAL_SELECT} WHERE t.run = ? AND t.state <> 'judged' ORDER BY t.number LIMIT 1", run.id
-        )
+        rows = self._rows(f"{TRIAL_SELECT} WHERE t.run = ? AND t.state <> 'judged' ORDER BY t.number LIMIT 1", run.id)
         return self._unpacked(unpack_trial, rows[0]) if rows else None
 
-    def answer(self, trial: Trial, reply: str, cost: Cost) -> Trial:
-        """Keep the policy's reply, in place of one that was answered before, and add what it cost."""
+    def answer(self, trial: Trial, reply: str, cost: Cost, *, policy_state: bytes | None = None) -> Trial:
+        """Keep the policy's reply, in place of one before, with what it cost and what the policy remembers."""
         with self._writing() as database:
             self._refuse_stale(trial)
             _add_cost(database, trial, cost)
             database.execute("UPDATE trials SET state = 'answered' WHERE id = ?", (trial.id,))
             database.execute("UPDATE texts SET reply = ? WHERE trial = ?", (pack_text(reply), trial.id))
+            _keep_state(database, trial, policy_state)
             return self.trial(trial.id)
 
     def add_cost(self, trial: Trial, cost: Cost) -> Trial:
@@ -242,8 +241,7 @@ class Archive:
                 "UPDATE texts SET analysis = ?, design = ? WHERE trial = ?",
                 (pack_text(analysis), pack_text(design), trial.id),
             )
-            if policy_state is not None:
-                database.execute("UPDATE runs SET policy_state = ? WHERE id = ?", (policy_state, trial.run))
+            _keep_state(database, trial, policy_state)
             return self.trial(trial.id)
 
     def confirm(self, trial: Trial, verdict: Verdict) -> Trial:
@@ -266,9 +264,7 @@ class Archive:
 
     # Reading
 
-    def trials(
-        self, run: RunRecord | None = None, task_hash: str | None = None, since: int = 0
-    ) -> Iterator[Trial]:
+    def trials(self, run: RunRecord | None = None, task_hash: str | None = None, since: int = 0) -> Iterator[Trial]:
         """The trials with an id above `since`, in the order they were asked, of one run or task or of all."""
         conditions, values = ["t.id > ?"], list[object]()
         # The plus keeps SQLite from the index on runs, which would have it sort the whole run for every page.
@@ -315,9 +311,7 @@ class Archive:
         rows = self._rows("SELECT hash FROM candidates WHERE fingerprint = ? ORDER BY rowid", mark)
         return [hash_ for (hash_,) in rows]
 
-    def find_verdict(
-        self, task_hash: str, candidate_hash: str, machine_key: str
-    ) -> tuple[int, Verdict] | None:
+    def find_verdict(self, task_hash: str, candidate_hash: str, machine_key: str) -> tuple[int, Verdict] | None:
         """The newest verdict measured on these sources on such a machine, with its trial's id.
 
         One that was too noisy is no answer: that was the machine's doing, and it may be quieter now.
@@ -464,9 +458,7 @@ def _insert_verdict(
     if verdict.buckets:
         samples = pack_samples(verdict.buckets)
         digest = hashlib.sha256(samples).digest()
-        database.execute(
-            "INSERT OR IGNORE INTO samples (digest, data) VALUES (?, ?)", (digest, zlib.compress(samples))
-        )
+        database.execute("INSERT OR IGNORE INTO samples (digest, data) VALUES (?, ?)", (digest, zlib.compress(samples)))
     return _insert(
         database,
         """INSERT INTO verdicts (trial, run, task, candidate, confirmation, samples,
@@ -486,6 +478,11 @@ def _add_cost(database: sqlite3.Connection, trial: Trial, cost: Cost) -> None:
     sums = ", ".join(f"{name} = {name} + ?" for name in COST_COLUMNS)
     values = [getattr(cost, name) for name in COST_COLUMNS]
     database.execute(f"UPDATE trials SET {sums} WHERE id = ?", (*values, trial.id))
+
+
+def _keep_state(database: sqlite3.Connection, trial: Trial, state: bytes | None) -> None:
+    if state is not None:
+        database.execute("UPDATE runs SET policy_state = ? WHERE id = ?", (state, trial.run))
 
 
 def _refuse_other_run(known: RunRecord, policy: str, settings: Mapping[str, Any], machine_key: str) -> None:

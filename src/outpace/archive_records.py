@@ -174,8 +174,7 @@ def _real(stored: float | None) -> float:
 
 
 RUN_COLUMNS = (
-    "runs.id, runs.name, runs.task, tasks.name, policy, settings, seed, machine, machine_key, "
-    "started_at, policy_state"
+    "runs.id, runs.name, runs.task, tasks.name, policy, settings, seed, machine, machine_key, started_at, policy_state"
 )
 
 
@@ -207,9 +206,7 @@ COST_COLUMNS = (
     "estimated_calls",
 )
 
-_VERDICT = (
-    "{0}.outcome, {0}.reason, {0}.ratio, {0}.low, {0}.high, {0}.win, {0}.buckets, {0}.seconds, {0}s.data"
-)
+_VERDICT = "{0}.outcome, {0}.reason, {0}.ratio, {0}.low, {0}.high, {0}.win, {0}.buckets, {0}.seconds, {0}s.data"
 VERDICT_COLUMNS = _VERDICT.format("v")
 TRIAL_SELECT = f"""
     SELECT t.id, t.run, t.number, t.state, t.exemplars, t.parent, t.candidate, t.duplicate_of,

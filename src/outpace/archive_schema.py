@@ -109,9 +109,7 @@ def _refuse_cut(database: sqlite3.Connection, path: Path) -> None:
     # shorter than the database is, rightly; SQLite keeps the log where a link leads.
     real = path.resolve()
     log = real.with_name(f"{real.name}-wal")
-    pages, page = (
-        int(database.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("page_count", "page_size")
-    )
+    pages, page = (int(database.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("page_count", "page_size"))
     size = path.stat().st_size
     if size < pages * page and not (log.exists() and log.stat().st_size):
         raise ArchiveError(damaged(path, f"cut off after {size} of {pages * page} bytes"))

@@ -8,9 +8,7 @@ from typing import Any
 from outpace.exemplars import Scored
 from outpace.judge.verdict import Outcome
 
-SCORE_COLUMNS = (
-    "v.id, v.candidate, v.trial, t.parent, v.confirmation, v.outcome, v.ratio, v.low, v.high, v.win"
-)
+SCORE_COLUMNS = "v.id, v.candidate, v.trial, t.parent, v.confirmation, v.outcome, v.ratio, v.low, v.high, v.win"
 
 
 class Scores:

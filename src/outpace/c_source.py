@@ -9,15 +9,32 @@ from dataclasses import dataclass
 from outpace.judge.abi import C_TYPES
 
 _QUALIFIERS = {
-    "const", "extern", "static", "inline", "register", "volatile", "restrict", "constexpr", "struct", "enum", "auto",
-    "__inline", "__inline__", "__restrict", "__restrict__", "__extension__", "_Noreturn", "noexcept", "__forceinline",
-}  # fmt: skip
+    "const",
+    "extern",
+    "static",
+    "inline",
+    "register",
+    "volatile",
+    "restrict",
+    "constexpr",
+    "struct",
+    "enum",
+    "auto",
+    "__inline",
+    "__inline__",
+    "__restrict",
+    "__restrict__",
+    "__extension__",
+    "_Noreturn",
+    "noexcept",
+    "__forceinline",
+}
 # Comments and literals in one expression, so that a quote in a comment or a slash in a string opens nothing.
-_SKIPPED = re.compile(
-    r"""//(?:[^\n\\]|\\.)*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'""", re.DOTALL
-)
+_SKIPPED = re.compile(r"""//(?:[^\n\\]|\\.)*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'""", re.DOTALL)
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\\n|\\.)*", re.MULTILINE)
-_ATTRIBUTE = re.compile(r"(?:__attribute__|__declspec|alignas|_Alignas)\s*\(\(?[^()]*(?:\([^()]*\))?[^()]*\)?\)|\[\[.*?\]\]")
+_ATTRIBUTE = re.compile(
+    r"(?:__attribute__|__declspec|alignas|_Alignas)\s*\(\(?[^()]*(?:\([^()]*\))?[^()]*\)?\)|\[\[.*?\]\]"
+)
 
 
 @dataclass(frozen=True)
@@ -65,7 +82,11 @@ def find_function(name: str, source: str, others: Iterable[str] = (), *, cpp: bo
         inside_end = _closing(code, match.end() - 1, "(", ")")
         brace = _body_start(code, inside_end)
         head = _head(code, match.start())
-        if brace is None or not re.sub(r"extern\s*\"C\"", "", head).strip() or re.search(r"[=.>,(!]\s*$|\b(?:return|else)\s*$", head):
+        if (
+            brace is None
+            or not re.sub(r"extern\s*\"C\"", "", head).strip()
+            or re.search(r"[=.>,(!]\s*$|\b(?:return|else)\s*$", head)
+        ):
             continue
         scope, enclosed_c, member = _scope(code, match.start()) if cpp else ("", True, False)
         member = member or head.rstrip().endswith("::") or bool(re.search(r"\btemplate\s*<", head))
@@ -74,13 +95,18 @@ def find_function(name: str, source: str, others: Iterable[str] = (), *, cpp: bo
         inside = _ATTRIBUTE.sub(" ", code[match.end() : inside_end - 1])
         pieces = [piece for piece in _split(inside) if piece.strip() not in ("", "void")]
         return CFunction(
-            name, returns, stars, tuple(_parameter(piece, at, types) for at, piece in enumerate(pieces)),
+            name,
+            returns,
+            stars,
+            tuple(_parameter(piece, at, types) for at, piece in enumerate(pieces)),
             static="static" in specifiers or (not cpp and "inline" in specifiers),
             c_linkage=not cpp or enclosed_c or 'extern "C"' in head,
-            scope=scope, member=member, body=code[brace : _closing(code, brace, "{", "}")],
+            scope=scope,
+            member=member,
+            body=code[brace : _closing(code, brace, "{", "}")],
             line=code.count("\n", 0, match.start()) + 1,
             head=" ".join(code[match.start() - len(head) : inside_end].split()),
-        )  # fmt: skip
+        )
     return None
 
 
@@ -91,9 +117,10 @@ def defined_functions(source: str) -> list[str]:
     for match in re.finditer(r"\b(\w+)\s*\(", code):
         if match[1] in ("if", "for", "while", "switch", "return", "sizeof", "catch", "defined"):
             continue
-        if re.search(r"[\w*&>)]\s*$", _head(code, match.start())) and _body_start(
-            code, _closing(code, match.end() - 1, "(", ")")
-        ) is not None:  # fmt: skip
+        if (
+            re.search(r"[\w*&>)]\s*$", _head(code, match.start()))
+            and _body_start(code, _closing(code, match.end() - 1, "(", ")")) is not None
+        ):
             found.append(match[1])
     return list(dict.fromkeys(found))
 
@@ -145,7 +172,9 @@ class Types:
         for at, word in enumerate(left):
             for value in self._known.get(word, ()):
                 if value != word:
-                    found, more = self._resolve([*left[:at], *value.replace("*", " * ").split(), *left[at + 1 :]], depth + 1)
+                    found, more = self._resolve(
+                        [*left[:at], *value.replace("*", " * ").split(), *left[at + 1 :]], depth + 1
+                    )
                     if found:
                         return found, stars + more
         # An unknown word in capitals beside a type is an attribute in disguise: API, EXPORT, FAR.
@@ -197,9 +226,9 @@ def _head(code: str, at: int) -> str:
 
 def _body_start(code: str, at: int) -> int | None:
     """Where the body opens after a parameter list, with attributes and the like between them."""
-    match = re.compile(r"\s*(?:(?:noexcept|const|override|final|[A-Z_][A-Z0-9_]*(?:\([^()]*\))?)\s*|->\s*[\w:]+\s*)*\{").match(
-        _ATTRIBUTE.sub(lambda m: " " * len(m[0]), code[at : at + 400])
-    )
+    match = re.compile(
+        r"\s*(?:(?:noexcept|const|override|final|[A-Z_][A-Z0-9_]*(?:\([^()]*\))?)\s*|->\s*[\w:]+\s*)*\{"
+    ).match(_ATTRIBUTE.sub(lambda m: " " * len(m[0]), code[at : at + 400]))
     return None if match is None else at + match.end() - 1
 
 
@@ -247,7 +276,9 @@ def unbound(expression: str, bounds: Mapping[str, str], known: Iterable[str]) ->
     names = set(known)
     for word in set(re.findall(r"[A-Za-z_]\w*", expression)):
         if word in bounds:
-            expression = re.sub(rf"\b{word}\b", bounds[word] if re.fullmatch(r"\w+", bounds[word]) else f"({bounds[word]})", expression)
+            expression = re.sub(
+                rf"\b{word}\b", bounds[word] if re.fullmatch(r"\w+", bounds[word]) else f"({bounds[word]})", expression
+            )
         elif word not in names:
             return None
     # The row `i * n + j` with j below n ends where row i + 1 begins.

@@ -58,9 +58,7 @@ def read(block: str) -> tuple[Edit, ...]:
         if opening := _OPENING.fullmatch(line):
             edits.append(_read_one(lines, len(opening[1])))
         elif _STRAY_MARKER.fullmatch(line):
-            raise EditError(
-                f"'{shown(line)}' stands outside a SEARCH/REPLACE block; write <<<<<<< SEARCH first"
-            )
+            raise EditError(f"'{shown(line)}' stands outside a SEARCH/REPLACE block; write <<<<<<< SEARCH first")
     return tuple(edits)
 
 
@@ -73,9 +71,7 @@ def _read_one(lines: Iterator[str], width: int) -> Edit:
         elif line.startswith(closing) and line[width:].strip() == "REPLACE":
             break
         elif (again := _OPENING.fullmatch(line)) and len(again[1]) == width:
-            raise EditError(
-                f"a SEARCH block is open when the next begins; end it with {shown(closing)} REPLACE"
-            )
+            raise EditError(f"a SEARCH block is open when the next begins; end it with {shown(closing)} REPLACE")
         else:
             parts[-1].append(line)
     else:
@@ -197,9 +193,7 @@ def _only(found: Sequence[int]) -> int:
     if len(found) > 1:
         many = f"at least {len(found)}" if len(found) == _COUNTED_PLACES else str(len(found))
         numbers = ", ".join(str(at + 1) for at in found[:5]) + (", ..." if len(found) > 5 else "")
-        raise EditError(
-            f"the SEARCH text matches {many} places; include more lines (found at lines {numbers})"
-        )
+        raise EditError(f"the SEARCH text matches {many} places; include more lines (found at lines {numbers})")
     return found[0]
 
 

@@ -11,9 +11,7 @@ from pathlib import PurePosixPath
 
 from outpace.candidate import Candidate
 
-C_FAMILY = frozenset(
-    {".c", ".h", ".cc", ".cpp", ".cxx", ".hh", ".hpp", ".hxx", ".inl", ".ipp", ".tpp", ".cu", ".cuh"}
-)
+C_FAMILY = frozenset({".c", ".h", ".cc", ".cpp", ".cxx", ".hh", ".hpp", ".hxx", ".inl", ".ipp", ".tpp", ".cu", ".cuh"})
 PYTHON = frozenset({".py", ".pyi"})
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from outpace.candidate import Candidate, has_regions
+from outpace.domains.recipe import private_files
 from outpace.exemplars import Scored
 from outpace.judge.verdict import toward_one
 from outpace.machine import Machine
@@ -97,7 +98,7 @@ def _entry(task: Task) -> str:
 def _reference(task: Task, reference: Candidate) -> str:
     parts = ["# Reference implementation (score 1.00)"]
     parts += [_file(name, reference.files[name]) for name in task.editable]
-    private = {task.checking.file, "task.toml", *task.editable}
+    private = {*private_files(task), *task.editable}
     for name, content in task.files.items():
         if name not in private and Path(name).suffix in _LANGUAGES:
             text = content.decode("utf-8", "replace")

@@ -38,12 +38,13 @@ class Publication:
         if self.speed_up is None:
             return f"No candidate of {self.task} is proven faster than the reference after {self.trials} trials."
         found = self.speed_up
-        interval = f"99% interval {found.low:.3f} to {found.high:.3f}"
-        lines = [f"{self.task}: {found.rounded()} the reference's speed ({interval}, confirmed in fresh processes)."]
-        if self.over_best_flags is not None and self.flags_alone is not None:
+        claim = f"{found.rounded()} the reference's speed ({found.interval()}, confirmed in fresh processes)"
+        lines = [f"{self.task}: {claim}."]
+        if self.over_best_flags is not None:
+            alone = f"; {self.flags_alone.rounded()} by themselves" if self.flags_alone is not None else ""
+            flags = " ".join(self.best_flags)
             lines.append(
-                f"Beside the reference built with its best flags ({' '.join(self.best_flags)}; "
-                f"{self.flags_alone.rounded()} by themselves): {self.over_best_flags.rounded()}."
+                f"Beside the reference built with its best flags ({flags}{alone}): {self.over_best_flags.rounded()}."
             )
         if self.receipt is not None:
             lines.append(f"Receipt: {self.receipt}; judge it again with `outpace verify {self.receipt} --trust`.")
@@ -78,8 +79,10 @@ def publish(run: Run, archive: Archive, judge: Judge, here: Machine, folder: Pat
     if best is None or confirmed is None or confirmed.speed_up is None or not confirmed.speed_up.win:
         return claim
     winner = archive.candidate(best.hash)
-    baseline, alone = best_flags(judge)
-    over = judge.compare(winner, baseline).speed_up if alone is not None else None
+    baseline = best_flags(judge)
+    alone = over = None
+    if baseline.flags != run.task.build.flags:
+        alone, over = judge.judge(baseline).speed_up, judge.compare(winner, baseline).speed_up
     receipt = folder / f"{run.record.name}.receipt.json"
     write_receipt(
         make_receipt(

@@ -6,6 +6,7 @@ import base64
 import dataclasses
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 from outpace import __version__
 from outpace.candidate import Candidate
 from outpace.errors import ReceiptError
+from outpace.judge import statistics
 from outpace.judge.verdict import Bucket, Sample, SpeedUp, Verdict
 from outpace.machine import Load, Machine
 from outpace.task import Task
@@ -114,7 +116,7 @@ def read_receipt(path: Path) -> Receipt:
         return _receipt(path, body)
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise ReceiptError(f"{path} cannot be read: {error}") from None
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise ReceiptError(f"{path} is not a whole receipt: {type(error).__name__} {error}") from None
 
 
@@ -130,12 +132,15 @@ def _receipt(path: Path, body: dict[str, Any]) -> Receipt:
     candidate = Candidate(dict(body["candidate"]["files"]), tuple(body["candidate"]["flags"]))
     if (task.hash, candidate.hash) != (body["task"]["hash"], body["candidate"]["hash"]):
         raise ReceiptError(f"{path}: the stored sources do not match their hash")
+    claim, buckets = SpeedUp(**body["claim"]), tuple(_bucket(row) for row in body["buckets"])
+    if not _follows(claim, buckets, task):
+        raise ReceiptError(f"{path}: the claim of {claim.ratio:.3f} does not follow from the receipt's own samples")
     over = body["over_best_flags"]
     return Receipt(
         task=task,
         candidate=candidate,
-        speed_up=SpeedUp(**body["claim"]),
-        buckets=tuple(_bucket(row) for row in body["buckets"]),
+        speed_up=claim,
+        buckets=buckets,
         over_best_flags=None if over is None else SpeedUp(**over),
         best_flags=tuple(body["best_flags"]),
         jail=body["jail"],
@@ -143,6 +148,16 @@ def _receipt(path: Path, body: dict[str, Any]) -> Receipt:
         load=body["load"],
         version=body["outpace"],
     )
+
+
+def _follows(claim: SpeedUp, buckets: tuple[Bucket, ...], task: Task) -> bool:
+    """Whether the samples give the claim by the judge's own test."""
+    ratios = statistics.log_ratios(buckets, parallel=task.limits.parallel)
+    if len(ratios) not in statistics.LOOKS:
+        return False
+    found = statistics.speed_up(ratios, task.timing.margin)
+    same = all(math.isclose(getattr(found, end), getattr(claim, end), rel_tol=1e-9) for end in ("ratio", "low", "high"))
+    return same and found.win == claim.win
 
 
 def _bucket_row(bucket: Bucket) -> dict[str, Any]:

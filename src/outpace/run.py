@@ -99,7 +99,10 @@ class Run:
         trial = self._archive.open_trial(self.record)
         if trial is None:
             trial = self._new_trial()
-        return self._judge_reply(self._archive.answer(trial, reply.text, reply.cost))
+        # With the policy's state: one that forgot this proposal in a kill would make it again.
+        state = self.policy.save()
+        answered = self._archive.answer(trial, reply.text, reply.cost, policy_state=state)
+        return self._judge_reply(answered)
 
     # Going on after a kill
 

@@ -1,4 +1,4 @@
-"""The skeleton of a task: source text and a function's name become the files of a task folder, guesses and gaps marked."""
+"""The skeleton of a task: source text and a function's name become a task folder's files, with gaps marked."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Skeleton:
 
 
 def skeletons(source: Source, function: str, *, name: str, glue: bool = False) -> list[Skeleton]:
-    """Task folders to try, likeliest first; `glue` puts a wrapper around a Python function that makes its answer plain."""
+    """Task folders to try, likeliest first; `glue` wraps a Python function so that its answer is plain."""
     if source.suffix == ".py":
         found = _python(source, function)
         return [_python_skeleton(source, found, chosen, name, glue) for chosen in choices(found)]
@@ -169,8 +169,14 @@ def _python_skeleton(
         files[module] = _python_glue(source, function).encode()
     lines = make_lines(function, chosen)
     if not function.parameters:
-        what = "takes its arguments by position" if function.variadic else "takes no argument, so its answer cannot depend on one"
-        lines = [f"raise NotImplementedError({f'{FILL_IN}{function.name} {what}: wrap it in a function with parameters'!r})"]
+        what = (
+            "takes its arguments by position"
+            if function.variadic
+            else "takes no argument, so its answer cannot depend on one"
+        )
+        lines = [
+            f"raise NotImplementedError({f'{FILL_IN}{function.name} {what}: wrap it in a function with parameters'!r})"
+        ]
     values = {each.name: variable(each.name) for each in function.parameters}
     files["judge.py"] = judge_file(name, lines, values).encode()
     entry = ["[entry]", 'kind = "python"', f"module = {_toml(module)}", f"function = {_toml(called)}"]
@@ -189,7 +195,8 @@ def _python_glue(source: Source, function: PythonFunction) -> str:
         # By its path: the standard library may have a module of the same name, loaded already.
         imports = "import importlib.util\nfrom pathlib import Path\n"
         load = (
-            f'spec = importlib.util.spec_from_file_location({PurePosixPath(source.main).stem!r}, Path(__file__).parent / {source.main!r})\n'
+            f"path = Path(__file__).parent / {source.main!r}\n"
+            "spec = importlib.util.spec_from_file_location(path.stem, path)\n"
             "module = importlib.util.module_from_spec(spec)\n"
             "spec.loader.exec_module(module)\n"
             f"function = module.{function.name}"
@@ -198,7 +205,7 @@ def _python_glue(source: Source, function: PythonFunction) -> str:
         each.name if each.name in function.positional else f"{each.name}={each.name}" for each in function.parameters
     )
     names = ", ".join(each.name for each in function.parameters)
-    return f'''"""Calls {function.name} and makes its answer plain. Not editable: what this costs weighs on both sides alike."""
+    return f'''"""Calls {function.name} and makes its answer plain; what this costs weighs on both sides alike."""
 
 {imports}
 {load}

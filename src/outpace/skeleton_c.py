@@ -17,12 +17,14 @@ GLUE_NAME = "outpace_entry"
 VARIANTS = ("", "in place", "small values")
 
 _LENGTH = re.compile(
-    r"(?:^|_)(?:[nN]|[mM]|LEN|SIZE|len|length|size|sz|count|cnt|num|bytes|nbytes|total|rows?|cols?|columns|width|height|w|h|d|l|dim|nmemb|elements?)s?(?:$|_|\d)"
+    r"(?:^|_)(?:[nN]|[mM]|LEN|SIZE|len|length|size|sz|count|cnt|num|bytes|nbytes|total|rows?|cols?|columns|width|height|w|h|d|dim|nmemb|elements?)s?(?:$|_|\d)"
     r"|(?:[Ll]en|[Ll]ength|[Ss]ize|[Cc]ount|[Bb]ytes|len_?\d)$|^(?:num|n|len|size)[A-Z_]|^n(?:el|elem|items|vals|pts|bytes|values)$",
 )
 _OUTPUT = re.compile(r"out|dst|dest|result|ret(?!ain)|target_buf", re.IGNORECASE)
 _CAPACITY = re.compile(r"out|dst|dest|cap|max|avail|buf_?(?:len|size)", re.IGNORECASE)
-_FLAG = re.compile(r"flag|^(?:is|has|use|do|with|no|want|allow)[_A-Z]|enable|verbose|reverse|invert|final", re.IGNORECASE)
+_FLAG = re.compile(
+    r"flag|^(?:is|has|use|do|with|no|want|allow)[_A-Z]|enable|verbose|reverse|invert|final", re.IGNORECASE
+)
 _SEED = re.compile(r"seed|hash|crc|adler|init|salt|checksum", re.IGNORECASE)
 _PLACE = re.compile(r"start|begin|offset|^pos|index|^idx|^from$|^left$|^low$|^lo$|^l$|^first$", re.IGNORECASE)
 _END = re.compile(r"^(?:end|right|high|hi|r|last|stop|to)$", re.IGNORECASE)
@@ -50,7 +52,12 @@ class CPlan:
 def plan_c(function: CFunction, source: str, *, cpp: bool, variant: str = "") -> CPlan:
     """The plan for one function in `source`."""
     unclear = [parameter for parameter in function.parameters if not parameter.plain]
-    if unclear or function.member or not function.returns and not function.returns_stars or function.returns_stars > 1:
+    if (
+        unclear
+        or function.member
+        or (not function.returns and not function.returns_stars)
+        or function.returns_stars > 1
+    ):
         return _by_hand(function, source, unclear, cpp)
     if function.returns_stars:
         return _returned_pointer(function, source, cpp, variant)
@@ -60,7 +67,9 @@ def plan_c(function: CFunction, source: str, *, cpp: bool, variant: str = "") ->
         body = f"{call};" if function.returns == "void" else f"return {call};"
         declared = _declaration(GLUE_NAME, function.returns, function.parameters)
         why = "static" if function.static else "C++"
-        return CPlan(declared, _glue(source, declared, [body], cpp, f"{function.name} is {why}: this gives it a C name."), guess)
+        return CPlan(
+            declared, _glue(source, declared, [body], cpp, f"{function.name} is {why}: this gives it a C name."), guess
+        )
     return CPlan(_declaration(function.name, function.returns, function.parameters), "", guess)
 
 
@@ -73,7 +82,9 @@ def _returned_pointer(function: CFunction, source: str, cpp: bool, variant: str)
     if base is not None and variant == "":
         declared = _declaration(GLUE_NAME, "int64_t", function.parameters)
         body = [f"const {function.returns} *found = {call};", f"return found ? (int64_t)(found - {base.name}) : -1;"]
-        return CPlan(declared, _glue(source, declared, body, cpp, "A place inside an argument is told by its offset."), guess)
+        return CPlan(
+            declared, _glue(source, declared, body, cpp, "A place inside an argument is told by its offset."), guess
+        )
     if function.returns not in ("char", "unsigned char"):
         return _by_hand(function, source, [], cpp)
     text = CParameter("outpace_text", "char", 1, False, 0, "char *outpace_text")
@@ -99,7 +110,10 @@ def _by_hand(function: CFunction, source: str, unclear: Sequence[CParameter], cp
         what = "it takes " + ", ".join(f"'{each.text}'" for each in unclear)
     else:
         what = "it returns what is no number"
-    missing = f'#error "fill in: make the arguments of {function.name} from text and bytes, call it, return a number that depends on its answer ({what})"'
+    missing = (
+        f'#error "fill in: make the arguments of {function.name} from text and bytes, call it, '
+        f'return a number that depends on its answer ({what})"'
+    )
     guess = Guess()
     guess.lines.append("size = int(rng.integers(SIZE // 2, SIZE + 1))")
     guess.lines.append("text = make_text(rng, size).encode()")
@@ -119,7 +133,8 @@ def _glue(source: str, declared: str, body: Sequence[str], cpp: bool, why: str) 
 
 def _declaration(name: str, returns: str, parameters: Sequence[CParameter]) -> str:
     declared = ", ".join(
-        f"{'const ' if each.const and each.stars else ''}{each.c_type} {'*' if each.stars else ''}{each.name}" for each in parameters
+        f"{'const ' if each.const and each.stars else ''}{each.c_type} {'*' if each.stars else ''}{each.name}"
+        for each in parameters
     )
     return f"{returns} {name}({declared or 'void'})"
 
@@ -139,7 +154,9 @@ class _CGuesser:
     def __init__(self, function: CFunction, variant: str) -> None:
         self.function, self.variant, self.body = function, variant, function.body
         self.pointers = [each for each in function.parameters if each.stars]
-        self.integers = [each for each in function.parameters if not each.stars and np.dtype(C_TYPES[each.c_type]).kind in "iu"]
+        self.integers = [
+            each for each in function.parameters if not each.stars and np.dtype(C_TYPES[each.c_type]).kind in "iu"
+        ]
         self.names = {each.name for each in self.integers}
         self.bounds = {name: bound for name, bound in loop_bounds(self.body).items() if name not in self.names}
         self.extents = {each.name: self._extent(each) for each in self.pointers}
@@ -177,21 +194,39 @@ class _CGuesser:
     def _lengths(self) -> dict[str, None]:
         if not self.pointers:
             return {}
-        used = {word for extent in [*self.extents.values(), *self.bounds.values()] for word in re.findall(r"[A-Za-z_]\w*", extent)}
+        used = {
+            word
+            for extent in [*self.extents.values(), *self.bounds.values()]
+            for word in re.findall(r"[A-Za-z_]\w*", extent)
+        }
         found: dict[str, None] = {}
         for each in self.integers:
             if self._is_text_mark(each) or self._cases(each.name) or _FLAG.search(each.name):
                 continue
             # A capacity belongs to what is filled, and follows from the lengths of what is read.
-            if _CAPACITY.search(each.name) and _LENGTH.search(each.name) and any(self._filled(one) for one in self.pointers):
+            if (
+                _CAPACITY.search(each.name)
+                and _LENGTH.search(each.name)
+                and any(self._filled(one) for one in self.pointers)
+            ):
                 self.capacities[each.name] = ""
-            elif (each.name in used and not _PLACE.search(each.name)) or _LENGTH.search(each.name):
+            elif (
+                (each.name in used and not _PLACE.search(each.name))
+                or _LENGTH.search(each.name)
+                or any(_own_length(each.name, one.name) for one in self.pointers)
+            ):
                 found[each.name] = None
         if not found and self.capacities:
             found = dict.fromkeys(self.capacities)
             self.capacities = {}
         # Small numbers beside a real length, such as the bytes of a pixel, are not lengths themselves.
-        small = [name for name in found if re.search(r"(?:byte|pixel|char|bit)_?(?:width|size|count|s)|bpp|stride|step|channels", name, re.IGNORECASE)]
+        small = [
+            name
+            for name in found
+            if re.search(
+                r"(?:byte|pixel|char|bit)_?(?:width|size|count|s)|bpp|stride|step|channels", name, re.IGNORECASE
+            )
+        ]
         for name in small:
             if len(found) > 1:
                 del found[name]
@@ -207,14 +242,19 @@ class _CGuesser:
         if self._flat_matrix():
             return " * ".join(self.lengths)
         stem = re.sub(r"_?(?:data|buf|ptr|str)$|^p_", "", pointer.name)
-        own = [name for name in self.lengths if stem and len(stem) > 1 and stem.lower() in name.lower()]
+        own = [name for name in self.lengths if _own_length(name, pointer.name)]
+        own += [name for name in self.lengths if len(stem) > 1 and stem.lower() in name.lower()]
         position = self.function.parameters.index(pointer)
         after = [each.name for each in self.function.parameters[position:] if each.name in self.lengths]
         return (own or after or list(self.lengths))[0]
 
     def _flat_matrix(self) -> bool:
         """Rows and columns that no index expression ties to the arrays."""
-        dims = [name for name in self.lengths if re.fullmatch(r"(?:n_?)?(?:rows?|cols?|columns|width|height|w|h)", name, re.IGNORECASE)]
+        dims = [
+            name
+            for name in self.lengths
+            if re.fullmatch(r"(?:n_?)?(?:rows?|cols?|columns|width|height|w|h)", name, re.IGNORECASE)
+        ]
         return len(dims) >= 2 and not any(self.extents.values())
 
     def _extent(self, pointer: CParameter) -> str:
@@ -249,7 +289,9 @@ class _CGuesser:
         name = re.escape(pointer.name)
         if pointer.fixed or self.extents[pointer.name]:
             return self._length_of(pointer)
-        if not re.search(rf"\b{name}\s*(?:\[|\+)|\({name}|,\s*{name}\b", self.body) and re.search(rf"\*\s*{name}\s*=", self.body):
+        if not re.search(rf"\b{name}\s*(?:\[|\+)|\({name}|,\s*{name}\b", self.body) and re.search(
+            rf"\*\s*{name}\s*=", self.body
+        ):
             return "1"
         # Encoders lengthen what they read; room that is not written to costs nothing and is the same for both.
         return self._room()
@@ -261,7 +303,11 @@ class _CGuesser:
     def _array(self, pointer: CParameter) -> None:
         made, length, name = self.made, self._length_of(pointer), pointer.name
         if self._is_text(pointer):
-            known = [value for key, value in made.values.items() if key in {each.name for each in self.pointers if self._is_text(each)}]
+            known = [
+                value
+                for key, value in made.values.items()
+                if key in {each.name for each in self.pointers if self._is_text(each)}
+            ]
             if _PATTERN.search(name) and known:
                 whole = known[0].split(".")[0]
                 made.lines.append(f"{name} = make_piece(rng, {whole})")
@@ -286,15 +332,20 @@ class _CGuesser:
             return f"rng.standard_normal({length}){'.astype(np.float32)' if dtype.itemsize == 4 else ''}"
         if dtype.kind == "b":
             return f"rng.integers(0, 2, {length}).astype(bool)"
-        if self.variant == "small values" or dtype.itemsize > 1 and re.search(rf"\[\s*{name}\s*\[", self.body):
+        if self.variant == "small values" or (dtype.itemsize > 1 and re.search(rf"\[\s*{name}\s*\[", self.body)):
             # Used as indices: anything beyond the arrays would read what nobody gave.
             most = 8 if self.variant == "small values" else f"max({length}, 1)"
             return f"rng.integers(0, {most}, {length}, dtype=np.{dtype.name})"
         if dtype.itemsize == 1:
-            return f"rng.integers({np.iinfo(dtype).min}, {np.iinfo(dtype).max}, {length}, dtype=np.{dtype.name}, endpoint=True)"
+            low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+            return f"rng.integers({low}, {high}, {length}, dtype=np.{dtype.name}, endpoint=True)"
         low = 0 if dtype.kind == "u" else -1000
         drawn = f"rng.integers({low}, 1001, {length}, dtype=np.{dtype.name})"
-        return f"np.sort({drawn})" if re.search(r"sorted|binary_?search|bsearch", f"{self.function.name} {pointer.name}", re.IGNORECASE) else drawn
+        return (
+            f"np.sort({drawn})"
+            if re.search(r"sorted|binary_?search|bsearch", f"{self.function.name} {pointer.name}", re.IGNORECASE)
+            else drawn
+        )
 
     def _is_text(self, pointer: CParameter) -> bool:
         return pointer.c_type == "char" and not self._filled(pointer)
@@ -327,7 +378,9 @@ class _CGuesser:
             return "0"
         if _END.search(name):
             return f"{length} - 1"
-        wanted = next((each for each in self.pointers if np.dtype(C_TYPES[each.c_type]) == dtype and not self._filled(each)), None)
+        wanted = next(
+            (each for each in self.pointers if np.dtype(C_TYPES[each.c_type]) == dtype and not self._filled(each)), None
+        )
         if wanted is not None and re.search(r"target|value|val|key|^x$|elem|item|needle", name, re.IGNORECASE):
             return f"int(rng.choice({self.made.values.get(wanted.name, wanted.name)}))"
         return "int(rng.integers(1, 9))"
@@ -337,3 +390,10 @@ class _CGuesser:
         match = re.search(rf"switch\s*\(\s*{re.escape(name)}\s*\)", self.body)
         return [] if match is None else list(dict.fromkeys(re.findall(r"\bcase\s+(\d+)\s*:", self.body[match.end() :])))
 
+
+def _own_length(number: str, pointer: str) -> bool:
+    """`nx`, `len_x` and `x_size` are the length of x."""
+    word = re.escape(pointer)
+    return bool(
+        re.fullmatch(rf"(?:n|num|len|size)_?{word}|{word}_?(?:n|num|len|length|size|count|sz)", number, re.IGNORECASE)
+    )

@@ -11,7 +11,7 @@ from typing import Any
 
 from outpace.skeleton_text import variable
 
-# Each kind of value with the expression that makes one; `size` is drawn once per input, names in braces are other parameters.
+# Each kind of value with the expression that makes one; `size` is drawn once, braces name other parameters.
 KINDS: Mapping[str, str] = {
     "text": "make_text(rng, size)",
     "word": "make_words(rng, 1)[0]",
@@ -46,7 +46,7 @@ OTHERWISE: Mapping[str, tuple[str, ...]] = {
     "floats": ("naturals", "points"),
     "integer": ("count", "few"),
     "count": ("few",),
-    "text": ("words", "ints"),
+    "text": ("bytes", "words", "ints"),
     "words": ("lines", "ints"),
     "matrix": ("real matrix",),
     "word": ("text",),
@@ -56,33 +56,56 @@ OTHERWISE: Mapping[str, tuple[str, ...]] = {
 _TIED = ("member", "near word", "piece")
 _LISTS = ("words", "lines", "ints", "naturals", "sorted", "floats")
 
+# The last word of a parameter's name, by the kind it suggests; the first kind that fits is taken.
 _NAMES: Sequence[tuple[str, str]] = (
-    (r"sorted", "sorted"),
-    (r"^(?:.*_)?(?:pattern|needle|sub|substring|substr|prefix|suffix|pat)$", "piece"),
-    (r"^(?:.*_)?(?:word|name|token|term|target_word)\d*$", "word"),
-    (r"^(?:.*_)?(?:words|names|strings|possibilities|choices|tokens|terms|keys|vocabulary)$", "words"),
-    (r"^(?:.*_)?(?:lines|rows_of_text)$", "lines"),
-    (r"^(?:.*_)?(?:text|string|str|s|s1|s2|str1|str2|content|sentence|paragraph|document|doc|message|msg|html|markup|source|line|haystack|txt|phrase|title|plaintext)\d*$", "text"),
-    (r"^(?:.*_)?(?:bytes|buf|buffer|blob|payload|raw|b)$", "bytes"),
-    (r"^(?:.*_)?(?:matrix|grid|board|mat|image|table|matrix_?[ab12])$", "matrix"),
-    (r"^(?:.*_)?(?:points|coords|coordinates|vertices)$", "points"),
-    (r"^(?:.*_)?(?:data|values|samples|weights|prices|scores|xs|ys|series|signal|observations|measurements|distribution)$", "floats"),
-    (r"^(?:.*_)?(?:items|nums|numbers|arr|array|lst|list|seq|sequence|collection|elements|iterable|it|integers|ints|unsorted|input_list|array_?\w|stones|heights|profits|coins|costs)$", "ints"),
-    (r"^(?:.*_)?(?:n|num|number|size|count|limit|length|total|amount|upper|max_\w+|num_\w+|nterms|terms|nth|capacity|maximum)$", "count"),
-    (r"^(?:k|m|width|depth|base|degree|order|digits|step|chunk_?size|window|batch)$", "few"),
-    (r"^(?:target|value|val|key|item|elem|element|x_value)$", "member"),
-    (r"^(?:x|y|z|alpha|beta|eps|epsilon|rate|ratio|temperature|radius|cutoff|threshold)$", "real"),
-    (r"^(?:reverse|is_\w+|has_\w+|use_\w+|strict|flag)$", "flag"),
-)  # fmt: skip
+    ("sorted", r"\w*sorted\w*"),
+    ("piece", "pattern|needle|sub|substring|substr|prefix|suffix|pat"),
+    ("word", r"(?:word|name|token|term)\d*"),
+    ("words", "words|names|strings|possibilities|choices|tokens|terms|keys|vocabulary"),
+    ("lines", "lines"),
+    ("text", r"(?:text|string|str|s|content|sentence|paragraph|document|doc|message|msg|html|markup|source)\d*"),
+    ("text", r"(?:line|haystack|txt|phrase|title|plaintext)\d*"),
+    ("bytes", "bytes|buf|buffer|blob|payload|raw|b"),
+    ("matrix", r"(?:matrix|grid|board|mat|image|table)(?:_?[ab12])?"),
+    ("points", "points|coords|coordinates|vertices"),
+    ("floats", "data|values|samples|weights|prices|scores|xs|ys|series|signal|observations|measurements"),
+    ("ints", "items|nums|numbers|arr|array|lst|list|seq|sequence|collection|elements|iterable|it|integers"),
+    ("ints", "ints|src|unsorted|heights|profits|coins|costs"),
+    ("count", r"n|num|number|size|count|limit|length|total|amount|max_\w+|num_\w+|nth|capacity|maximum"),
+    ("few", "k|m|width|depth|base|degree|order|digits|step|chunk_?size|window|batch"),
+    ("member", "target|value|val|key|item|elem|element"),
+    ("real", "x|y|z|alpha|beta|eps|epsilon|rate|ratio|temperature|radius|cutoff|threshold"),
+    ("flag", r"reverse|is_\w+|has_\w+|use_\w+|strict|flag"),
+)
 _TEXT_METHODS = {
-    "split", "lower", "upper", "strip", "lstrip", "rstrip", "startswith", "endswith", "splitlines", "isalpha", "isdigit",
-    "isspace", "isupper", "islower", "casefold", "title", "encode", "find", "expandtabs", "translate", "replace", "partition",
-}  # fmt: skip
+    "split",
+    "lower",
+    "upper",
+    "strip",
+    "lstrip",
+    "rstrip",
+    "startswith",
+    "endswith",
+    "splitlines",
+    "isalpha",
+    "isdigit",
+    "isspace",
+    "isupper",
+    "islower",
+    "casefold",
+    "title",
+    "encode",
+    "find",
+    "expandtabs",
+    "translate",
+    "replace",
+    "partition",
+}
 
 
 @dataclass(frozen=True)
 class PythonParameter:
-    """One parameter that needs a value, and the kinds of value it may take, likeliest first; none where nothing tells."""
+    """One parameter, and the kinds of value it may take, likeliest first; none where nothing tells."""
 
     name: str
     kinds: tuple[str, ...]
@@ -108,21 +131,33 @@ class PythonFunction:
 def find_python(name: str, source: str) -> PythonFunction | None:
     """The top-level function of this name."""
     tree = ast.parse(source)
-    found = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name]
+    found = [
+        node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name
+    ]
     if not found:
         return None
     node = found[-1]
     wanted = _required(node.args)
     examples = _examples(node, tree)
     parameters = tuple(
-        PythonParameter(each.arg, _kinds(each, node, examples.get(each.arg, [])), repr(examples[each.arg][0]) if each.arg in examples else "")
+        PythonParameter(
+            each.arg,
+            _kinds(each, node, examples.get(each.arg, [])),
+            repr(examples[each.arg][0]) if each.arg in examples else "",
+        )
         for each in wanted
     )
     inside = [each for each in ast.walk(node) if isinstance(each, ast.Yield | ast.YieldFrom)]
     return PythonFunction(
-        name, _related(parameters), tuple(each.arg for each in node.args.posonlyargs), node.args.vararg is not None, node.lineno,
-        ast.get_docstring(node) or "", isinstance(node, ast.AsyncFunctionDef), bool(inside),
-    )  # fmt: skip
+        name,
+        _related(parameters),
+        tuple(each.arg for each in node.args.posonlyargs),
+        node.args.vararg is not None,
+        node.lineno,
+        ast.get_docstring(node) or "",
+        isinstance(node, ast.AsyncFunctionDef),
+        bool(inside),
+    )
 
 
 def defined_python(source: str) -> list[str]:
@@ -148,7 +183,9 @@ def _required(arguments: ast.arguments) -> list[ast.arg]:
     """The parameters without a default; where all have one, the first."""
     plain = [*arguments.posonlyargs, *arguments.args]
     needed = plain[: len(plain) - len(arguments.defaults)]
-    needed += [each for each, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if default is None]
+    needed += [
+        each for each, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if default is None
+    ]
     return needed or plain[:1]
 
 
@@ -171,7 +208,9 @@ def _examples(node: ast.FunctionDef | ast.AsyncFunctionDef, tree: ast.Module) ->
         for call in calls:
             if not (isinstance(call.func, ast.Name) and call.func.id == node.name):
                 continue
-            given = dict(zip(names, call.args, strict=False)) | {each.arg: each.value for each in call.keywords if each.arg}
+            given = dict(zip(names, call.args, strict=False)) | {
+                each.arg: each.value for each in call.keywords if each.arg
+            }
             for name, value in given.items():
                 value = constants.get(value.id, value) if isinstance(value, ast.Name) else value
                 try:
@@ -189,7 +228,7 @@ def _doctest_sources(docstring: str) -> list[str]:
 
 
 def _kinds(parameter: ast.arg, node: ast.FunctionDef | ast.AsyncFunctionDef, examples: list[Any]) -> tuple[str, ...]:
-    named = [kind for pattern, kind in _NAMES if re.search(pattern, parameter.arg, re.IGNORECASE)][:1]
+    named = [kind for kind, words in _NAMES if re.fullmatch(rf"(?:\w*_)?(?:{words})", parameter.arg, re.IGNORECASE)][:1]
     annotated = _annotated(parameter.annotation, named)
     shown = [kind for kind in (_shape(value, named) for value in examples) if kind]
     used = _used(parameter.arg, node)
@@ -202,7 +241,30 @@ def _kinds(parameter: ast.arg, node: ast.FunctionDef | ast.AsyncFunctionDef, exa
 
 def _fits(kind: str, used: list[str]) -> bool:
     """A thing that is looped over or measured may well be what its name says."""
-    return any(use == "ints" for use in used) and kind in (*_LISTS, "text", "points", "bytes", "matrix", "piece", "word")
+    return any(use == "ints" for use in used) and kind in (
+        *_LISTS,
+        "text",
+        "points",
+        "bytes",
+        "matrix",
+        "piece",
+        "word",
+    )
+
+
+_SCALARS: Mapping[str, str] = {
+    "str": "text",
+    "int": "count",
+    "float": "real",
+    "bool": "flag",
+    "bytes": "bytes",
+    "bytearray": "bytes",
+    "ndarray": "array",
+    "NDArray": "array",
+    "ArrayLike": "array",
+    "Any": "",
+    "object": "",
+}
 
 
 def _annotated(annotation: ast.expr | None, named: list[str]) -> list[str]:
@@ -220,22 +282,47 @@ def _annotated(annotation: ast.expr | None, named: list[str]) -> list[str]:
     parts = list(inner.elts) if isinstance(inner, ast.Tuple) else [inner] if inner is not None else []
     if base in ("Optional", "Union", "Annotated", "Final"):
         return [kind for part in parts for kind in _annotated(part, named)][: 1 if base == "Annotated" else None]
-    scalar = {"str": "text", "int": "count", "float": "real", "bool": "flag", "bytes": "bytes", "bytearray": "bytes", "complex": "real",
-              "ndarray": "array", "NDArray": "array", "ArrayLike": "array", "Any": "", "object": ""}.get(base)  # fmt: skip
+    scalar = _SCALARS.get(base)
     if scalar is not None:
-        near = {"text": ("word", "piece", "text"), "count": ("few", "member", "count"), "array": ("matrix",)}.get(scalar, ())
+        near = {"text": ("word", "piece", "text"), "count": ("few", "member", "count"), "array": ("matrix",)}.get(
+            scalar, ()
+        )
         refined = [{"matrix": "table"}.get(kind, kind) for kind in named if kind in near]
         return refined or ([scalar] if scalar else [])
-    if base in ("list", "List", "Sequence", "Iterable", "Collection", "tuple", "Tuple", "MutableSequence", "Iterator", "Reversible"):
+    if base in (
+        "list",
+        "List",
+        "Sequence",
+        "Iterable",
+        "Collection",
+        "tuple",
+        "Tuple",
+        "MutableSequence",
+        "Iterator",
+        "Reversible",
+    ):
         element = _annotated(parts[0], []) if parts else []
-        known = {"count": "ints", "real": "floats", "text": "words", "flag": "flags", "ints": "matrix", "floats": "real matrix"}
+        known = {
+            "count": "ints",
+            "real": "floats",
+            "text": "words",
+            "flag": "flags",
+            "ints": "matrix",
+            "floats": "real matrix",
+        }
         if element and element[0] in known:
             kind = known[element[0]]
             return [*([each for each in named if each == "sorted"] if kind == "ints" else []), kind]
-        return [kind for kind in named if kind in (*_LISTS, "matrix", "points")] or (["ints"] if not parts or not element else [])
+        return [kind for kind in named if kind in (*_LISTS, "matrix", "points")] or (
+            ["ints"] if not parts or not element else []
+        )
     if base in ("dict", "Dict", "Mapping", "MutableMapping") and len(parts) == 2:
         key, value = (_annotated(part, []) for part in parts)
-        return {"count": ["counts"], "real": ["weights"], "text": ["texts by word"]}.get((value or [""])[0], []) if key[:1] == ["text"] else []
+        return (
+            {"count": ["counts"], "real": ["weights"], "text": ["texts by word"]}.get((value or [""])[0], [])
+            if key[:1] == ["text"]
+            else []
+        )
     return []
 
 
@@ -259,7 +346,15 @@ def _shape(value: Any, named: list[str]) -> str:
         return _list_shape(value, named)
     if isinstance(value, dict) and value and all(isinstance(key, str) for key in value):
         kinds = {type(item) for item in value.values()}
-        return "counts" if kinds == {int} else "weights" if kinds <= {int, float} else "texts by word" if kinds == {str} else ""
+        return (
+            "counts"
+            if kinds == {int}
+            else "weights"
+            if kinds <= {int, float}
+            else "texts by word"
+            if kinds == {str}
+            else ""
+        )
     return ""
 
 
@@ -273,11 +368,23 @@ def _list_shape(value: Sequence[Any], named: list[str]) -> str:
         return "words"
     if kinds == {bool}:
         return "flags"
-    if kinds <= {list, tuple} and len({len(row) for row in value}) == 1 and all(isinstance(item, int | float) for row in value for item in row):
+    if (
+        kinds <= {list, tuple}
+        and len({len(row) for row in value}) == 1
+        and all(isinstance(item, int | float) for row in value for item in row)
+    ):
         if "points" in named or (len(value[0]) == 2 and len(value) != 2):
             return "points"
         return "matrix" if all(isinstance(item, int) for row in value for item in row) else "real matrix"
     return ""
+
+
+_CALLED_WITH: Mapping[str, Sequence[str]] = {
+    "range": ("count",),
+    "ord": ("text",),
+    "sum": ("floats",),
+    **dict.fromkeys(("len", "enumerate", "sorted", "min", "max", "set", "list", "iter"), ("ints",)),
+}
 
 
 def _used(name: str, node: ast.AST) -> list[str]:
@@ -298,15 +405,14 @@ def _used(name: str, node: ast.AST) -> list[str]:
         elif isinstance(each, ast.Subscript) and isinstance(each.value, ast.Subscript) and _is(each.value.value, name):
             found.append("matrix")
         elif isinstance(each, ast.Call) and any(_is(argument, name) for argument in each.args):
-            found += {"range": ["count"], "ord": ["text"], "sum": ["floats"], "len": ["ints"], "enumerate": ["ints"], "sorted": ["ints"],
-                      "min": ["ints"], "max": ["ints"], "set": ["ints"], "list": ["ints"], "iter": ["ints"]}.get(_last_name(each.func), [])  # fmt: skip
+            found += _CALLED_WITH.get(_last_name(each.func), ())
         elif isinstance(each, ast.For | ast.comprehension) and _is(each.iter, name):
             found.append("ints")
         elif isinstance(each, ast.BinOp) and (_is(each.left, name) or _is(each.right, name)):
             other = each.right if _is(each.left, name) else each.left
-            if isinstance(each.op, ast.Mod | ast.FloorDiv | ast.LShift | ast.RShift | ast.BitAnd) and _is(each.left, name):
-                found.append("count")
-            elif isinstance(other, ast.Constant) and isinstance(other.value, int):
+            whole = isinstance(each.op, ast.Mod | ast.FloorDiv | ast.LShift | ast.RShift | ast.BitAnd)
+            number = isinstance(other, ast.Constant) and isinstance(other.value, int)
+            if (whole and _is(each.left, name)) or number:
                 found.append("count")
     order = ["text", "bytes", "array", "matrix", "counts", "count", "floats", "ints"]
     return [kind for kind in order if kind in found]
@@ -322,17 +428,27 @@ def _related(parameters: tuple[PythonParameter, ...]) -> tuple[PythonParameter, 
     lists = [name for name, kind in first.items() if kind in _LISTS]
     words = [name for name, kind in first.items() if kind in ("words", "lines")]
     texts = [name for name, kind in first.items() if kind == "text"]
+    unclear = [ast.literal_eval(each.example) for each in parameters if not each.kinds and each.example]
     related = []
     for each in parameters:
         kinds = each.kinds
-        if kinds[:1] in (("word",), ("text",)) and words:
+        if each.example and any(_holds(whole, ast.literal_eval(each.example)) for whole in unclear):
+            # A key of what nobody can guess, such as a node of a graph: whoever fills in one fills in the other.
+            kinds = ()
+        elif kinds[:1] in (("word",), ("text",)) and words:
             kinds = ("near word", *kinds)
         elif kinds[:1] == ("piece",):
             kinds = ("piece", "word", *kinds[1:]) if texts else ("text", "word")
-        elif kinds[:1] == ("member",) or (lists and re.search("target|value|^x$|^key$|item", each.name) and kinds[:1] in (("count",), ("integer",))):
+        elif kinds[:1] == ("member",) or (
+            lists and re.search("target|value|^x$|^key$|item", each.name) and kinds[:1] in (("count",), ("integer",))
+        ):
             kinds = ("member", *(kind for kind in kinds if kind != "member")) if lists else ("integer",)
         related.append(PythonParameter(each.name, tuple(dict.fromkeys(kinds)), each.example))
     return tuple(related)
+
+
+def _holds(whole: Any, part: Any) -> bool:
+    return isinstance(whole, dict | list | tuple | set) and isinstance(part, str | int) and part in whole
 
 
 def choices(function: PythonFunction, most: int = 8) -> list[dict[str, str]]:
@@ -361,5 +477,6 @@ def make_lines(function: PythonFunction, chosen: Mapping[str, str]) -> list[str]
         kind = chosen[each.name]
         if (kind in ("member", "near word") and not lists) or (kind == "piece" and not text):
             kind = {"member": "integer"}.get(kind, "word")
-        lines.append(f"{name} = {KINDS[kind].format(list=variable(lists), text=variable(text)) if kind in _TIED else KINDS[kind]}")
+        made = KINDS[kind]
+        lines.append(f"{name} = {made.format(list=variable(lists), text=variable(text)) if kind in _TIED else made}")
     return lines

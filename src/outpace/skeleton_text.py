@@ -12,14 +12,14 @@ SIZE = 256
 TAKEN = {*dir(builtins), *keyword.kwlist, "rng", "np", "Output", "SIZE", "SIDE"}
 
 _SIDE = "# The side of a square of SIZE values.\nSIDE = max(2, round(SIZE**0.5))"
-_WORDS = '''WORDS = (
+_WORDS = """WORDS = (
     "the of and to in is that for it as was with be by on not his but at are this have from or had an they which one "
     "you were all there would their we him been has when who will more no if out so said what up its about into than "
     "them can only other new some could time these two may then do first any now such like our over even most made "
     "after also did many before must through years where much your way well down should because each just those "
     "people how too little state good very make world still own see men work long get here between both life being"
 ).split()
-JOINS = (" ", " ", " ", " ", " ", ", ", ". ", "; ", "\\n", " - ", " 42 ", "! ")'''
+JOINS = (" ", " ", " ", " ", " ", ", ", ". ", "; ", "\\n", " - ", " 42 ", "! ")"""
 _TEXT = '''def make_text(rng: np.random.Generator, size: int) -> str:
     """Words and punctuation, exactly `size` characters."""
     words = rng.integers(0, len(WORDS), size // 4 + 2).tolist()
@@ -94,7 +94,7 @@ def judge_file(task: str, lines: Sequence[str], values: Mapping[str, str]) -> st
     imports = "import numpy as np\n" + ("\nfrom outpace.task import Output\n" if "Output(" in body else "")
     head = "\n".join(
         [
-            f'"""Judge of {task}: inputs guessed from the source; read them through, for they decide what faster means."""',
+            f'"""Judge of {task}, with inputs guessed from the source: read them, they decide what faster means."""',
             "",
             imports,
             "# Sizes are drawn up to this. A call should take between 20 us and 50 ms.",

@@ -1,4 +1,4 @@
-"""Sources: a file and what it includes or imports from its own project, gathered under names that a task folder can keep."""
+"""Sources: a file and what it needs of its own project, under names that a task folder can keep."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LIMIT = 3 << 20
 
 
 def gather(path: Path, *, installed: Mapping[str, Sequence[str]]) -> Source:
-    """The source with its own headers or modules; `installed` says which distributions a top-level module comes from."""
+    """The source with its own headers or modules; `installed` names the distributions of each top-level module."""
     if not path.is_file():
         raise TaskError(f"{path} is no file: give the source file that defines the function")
     try:
@@ -118,9 +118,15 @@ def _gather_package(path: Path, installed: Mapping[str, Sequence[str]]) -> Sourc
     }
     _refuse_large(files, path)
     names = {name for each in files.values() for name in _imports(each)}
-    packages = [installed[name][0] for name in sorted(names - {top.name}) if name in installed and name not in sys.stdlib_module_names]
+    packages = [
+        installed[name][0]
+        for name in sorted(names - {top.name})
+        if name in installed and name not in sys.stdlib_module_names
+    ]
     main = path.relative_to(top.parent)
-    return Source(main.as_posix(), files, packages=tuple(dict.fromkeys(packages)), module=".".join(main.with_suffix("").parts))
+    return Source(
+        main.as_posix(), files, packages=tuple(dict.fromkeys(packages)), module=".".join(main.with_suffix("").parts)
+    )
 
 
 def _imports(content: bytes) -> set[str]:
@@ -134,6 +140,6 @@ def _refuse_large(files: Mapping[str, bytes], path: Path) -> None:
     total = sum(map(len, files.values()))
     if total > _LIMIT:
         raise TaskError(
-            f"{path.name} needs {len(files)} files of {total >> 20} MB in all, more than the {_LIMIT >> 20} MB a task may hold: "
+            f"{path.name} needs {len(files)} files of {total >> 20} MB, and a task may hold {_LIMIT >> 20} MB: "
             "cut the function out into a smaller file"
         )

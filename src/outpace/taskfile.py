@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 import re
 import tomllib
 from pathlib import Path
@@ -103,16 +105,9 @@ def _with_defaults(task: parts.Task) -> parts.Task:
     if task.entry.kind != "python" and not build.command:
         sources = build.sources or tuple(name for name in task.editable if Path(name).suffix in _DEFAULT_COMPILERS)
         cpp = any(_DEFAULT_COMPILERS.get(Path(name).suffix) == "c++" for name in sources)
-        build = parts.Build(
-            build.compiler or ("c++" if cpp else "cc"),
-            sources,
-            build.flags or ("-O2",),
-            build.flag_choices,
-            (),
-            build.product,
-        )
-    changed: dict[str, Any] = {**task.__dict__, "build": build}
-    return parts.Task(**changed)
+        compiler = build.compiler or ("c++" if cpp else "cc")
+        build = dataclasses.replace(build, compiler=compiler, sources=sources, flags=build.flags or ("-O2",))
+    return dataclasses.replace(task, build=build)
 
 
 def _problem(task: parts.Task) -> str:
@@ -123,7 +118,18 @@ def _problem(task: parts.Task) -> str:
     for name in (*task.editable, *task.build.sources, task.checking.file):
         if name not in task.files:
             return f"file '{name}' is not in the folder"
-    return _region_problem(task) or _entry_problem(task) or _number_problem(task)
+    private = {"task.toml", task.checking.file} & set(task.editable)
+    if private:
+        return f"{private.pop()} may not be editable: it decides what is right"
+    return _region_problem(task) or _entry_problem(task) or _place_problem(task) or _number_problem(task)
+
+
+def _place_problem(task: parts.Task) -> str:
+    places = [*task.environment.paths, *([task.environment.python] if task.environment.python else [])]
+    for place in places:
+        if not Path(place).is_absolute() or not Path(place).exists():
+            return f"[environment] '{place}' must be an absolute path that exists on this machine"
+    return ""
 
 
 def _region_problem(task: parts.Task) -> str:
@@ -145,35 +151,32 @@ def _entry_problem(task: parts.Task) -> str:
     if entry.kind == "c":
         if not entry.function:
             return "[entry] function needs the C declaration, such as 'double sum(const double *x, int64_t n)'"
-        signature = parse_declaration(entry.function)
+        parse_declaration(entry.function)
         if entry.setup:
             parse_declaration(entry.setup)
         if not task.build.command and not task.build.sources:
             return "[build] sources names no file to compile"
         if task.build.command and not task.build.product:
             return "[build] product must name the shared library that the command makes"
-        return "" if signature.name else "[entry] function has no name"
+        return ""
     if entry.kind == "python":
         if entry.module not in task.files:
             return f"[entry] module '{entry.module}' is not in the folder"
-        return "" if entry.function.isidentifier() else f"[entry] function '{entry.function}' is not a Python name"
+        for name in (entry.function, entry.setup or "setup"):
+            if not name.isidentifier():
+                return f"[entry] '{name}' is not a Python name"
+        return ""
+    if entry.setup:
+        return "[entry] setup is for functions; a command starts anew with every call"
     return "" if entry.command else "[entry] command is empty"
 
 
 def _number_problem(task: parts.Task) -> str:
     limits, timing = task.limits, task.timing
-    for name in (
-        "seconds",
-        "setup_seconds",
-        "build_seconds",
-        "memory_mb",
-        "disk_mb",
-        "output_mb",
-        "processes",
-        "threads",
-    ):
-        if getattr(limits, name) <= 0:
-            return f"[limits] {name} = {getattr(limits, name)} must be above 0"
+    for each in dataclasses.fields(limits):
+        value = getattr(limits, each.name)
+        if not 0 < value < math.inf:
+            return f"[limits] {each.name} = {value} must be above 0"
     if limits.processes > 1 and task.entry.kind != "command":
         return (
             "[limits] processes above 1 are for commands; "
@@ -183,6 +186,6 @@ def _number_problem(task: parts.Task) -> str:
         return f"[timing] margin = {timing.margin} must lie between 1.0 and 2.0"
     if not 1.0 <= timing.sample_ms <= 1000.0:
         return f"[timing] sample_ms = {timing.sample_ms} must lie between 1 and 1000"
-    if task.checking.tolerance < 0:
-        return f"[checking] tolerance = {task.checking.tolerance} must not be negative"
+    if not 0 <= task.checking.tolerance < math.inf:
+        return f"[checking] tolerance = {task.checking.tolerance} must be a number from 0 up"
     return ""

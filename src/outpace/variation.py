@@ -102,9 +102,7 @@ def points(task: Task) -> tuple[Point, ...]:
                 raise TaskError(f"{task.folder / name}:{found.line + 1}: {found}")
             alike = (found.kind, found.name, *found.options)
             spellings = tuple(_spellings(lines, found, block) for block in found.blocks)
-            declared.append(
-                Point(found.kind, name, found.name, found.options, turns[alike], found.line + 1, spellings)
-            )
+            declared.append(Point(found.kind, name, found.name, found.options, turns[alike], found.line + 1, spellings))
             turns[alike] += 1
     return (*declared, *_flag_points(task))
 
@@ -233,9 +231,7 @@ def _point(lines: Sequence[str], at: int, last: int) -> tuple[_Found | None, int
     if words == ["alternatives"]:
         return _alternatives(lines, at, last)
     if words[0] == "option" or words[:2] == ["end", "alternatives"]:
-        raise _FaultError(
-            at, f"'{' '.join(words)}' stands outside 'outpace: alternatives'; put that before it"
-        )
+        raise _FaultError(at, f"'{' '.join(words)}' stands outside 'outpace: alternatives'; put that before it")
     raise _FaultError(
         at,
         f"'outpace: {' '.join(words)}' is no marker; known are 'choose A B ...', 'alternatives', "
@@ -290,9 +286,7 @@ def _alternatives(lines: Sequence[str], at: int, last: int) -> tuple[_Found, int
     for row in rows:
         if _words(lines[row])[0] != "option":
             what = " ".join(_words(lines[row])[:2])
-            raise _FaultError(
-                row, f"'{what}' may not stand inside alternatives; move it out of them", end + 1
-            )
+            raise _FaultError(row, f"'{what}' may not stand inside alternatives; move it out of them", end + 1)
         if len(_words(lines[row])) != 2:
             raise _FaultError(row, "'option' needs a name of one word", end + 1)
     names = tuple(_words(lines[row])[1] for row in rows)
@@ -321,9 +315,7 @@ def _is_active(lines: Sequence[str], name: str, row: int, stop: int, prefix: str
         raise _FaultError(row, f"option {name} is empty; a comment in it will do", end + 1)
     commented = sum(line.startswith(prefix) for line in written)
     if 0 < commented < len(written):
-        reason = (
-            f"option {name} is commented out in part: {commented} of {len(written)} lines have '{prefix}'"
-        )
+        reason = f"option {name} is commented out in part: {commented} of {len(written)} lines have '{prefix}'"
         raise _FaultError(row, reason, end + 1)
     return commented == 0
 
@@ -388,9 +380,7 @@ def _flag_points(task: Task) -> tuple[Point, ...]:
                 f"{task.folder / 'task.toml'}: the flag_choices {list(group)} leave no choice; "
                 'give another option, "" for none'
             )
-    return tuple(
-        Point("flags", "", "flags", group, order=task.build.flags) for group in task.build.flag_choices
-    )
+    return tuple(Point("flags", "", "flags", group, order=task.build.flags) for group in task.build.flag_choices)
 
 
 def _flag_setting(point: Point, flags: Sequence[str]) -> int | None:

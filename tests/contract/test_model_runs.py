@@ -32,6 +32,7 @@ from outpace import answer
 from outpace.archive import Archive, Trial
 from outpace.budget import Budget
 from outpace.candidate import Candidate, reference
+from outpace.cli import main
 from outpace.errors import PolicyError
 from outpace.judge.verdict import Outcome, SpeedUp, Verdict
 from outpace.loop import loop
@@ -335,9 +336,15 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("words", MISTAKES)
-def test_one_line_tells_of_a_mistake_before_anything_is_judged(words: str, folder: Path, outpace: Outpace) -> None:
-    status, out, err = finished(outpace("run", "task", "--no-jail", *MISTAKES[words]))
-    assert (status, out, len(err.splitlines())) == (1, "", 1)
+def test_one_line_tells_of_a_mistake_before_anything_is_judged(
+    words: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "argv", ["outpace", "run", "task", "--no-jail", *MISTAKES[words]])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    out, err = capsys.readouterr()
+    assert (ended.value.code, out, len(err.splitlines())) == (1, "", 1)
     assert words in err
     assert not list(folder.glob(".outpace/work/*"))
 

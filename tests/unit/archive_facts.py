@@ -43,9 +43,7 @@ def start(archive: Archive, name: str = "first", task: Task = TASK, **changed: A
     return archive.start_run(name, task, **{**given, **changed})
 
 
-def tried(
-    archive: Archive, run: RunRecord, candidate: Candidate | None, verdict: Verdict, **more: Any
-) -> Trial:
+def tried(archive: Archive, run: RunRecord, candidate: Candidate | None, verdict: Verdict, **more: Any) -> Trial:
     trial = archive.answer(archive.ask(run, "make it faster", (), None), "a reply", Cost(calls=1))
     return archive.settle(trial, analysis="a", design="d", candidate=candidate, verdict=verdict, **more)
 

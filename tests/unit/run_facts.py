@@ -89,7 +89,7 @@ class Judging:
 
 
 class Scripted:
-    """A policy that gives the replies it was made with, trial by trial, and remembers what it learnt."""
+    """A policy that gives the replies it was made with, trial by trial, and remembers what it said and learnt."""
 
     name = "scripted"
 
@@ -97,6 +97,7 @@ class Scripted:
         self._replies = list(replies)
         self._before = before
         self.asked: list[Prompt] = []
+        self.proposed: set[int] = set()
         self.learnt: list[list[tuple[int, str, float]]] = []
 
     def propose(self, prompt: Prompt) -> Reply:
@@ -104,19 +105,20 @@ class Scripted:
         if prompt.trial > len(self._replies):
             raise Exhausted("nothing is left to say")
         self.asked.append(prompt)
+        self.proposed.add(prompt.trial)
         return Reply(self._replies[prompt.trial - 1], PRICE)
 
     def learn(self, lessons: Sequence[Lesson]) -> None:
         self._before()
-        self.learnt.append(
-            [(each.trial, each.candidate.files["sum.c"], round(each.advantage, 9)) for each in lessons]
-        )
+        self.learnt.append([(each.trial, each.candidate.files["sum.c"], round(each.advantage, 9)) for each in lessons])
 
     def save(self) -> bytes:
-        return json.dumps(self.learnt).encode()
+        return json.dumps([sorted(self.proposed), self.learnt]).encode()
 
     def restore(self, state: bytes) -> None:
-        self.learnt = [[(trial, text, gain) for trial, text, gain in group] for group in json.loads(state)]
+        proposed, learnt = json.loads(state)
+        self.proposed = set(proposed)
+        self.learnt = [[(trial, text, gain) for trial, text, gain in group] for group in learnt]
 
 
 def begin(
@@ -131,6 +133,4 @@ def begin(
     """A run of TASK; `more` are settings, or a clock, a machine or a task in place of the usual ones."""
     usual = {"clock": more.pop("clock", lambda: 0.0), "machine": more.pop("machine", HERE)}
     task = more.pop("task", TASK)
-    return Run(
-        archive, task, examiner, policy, name=name, seed=7, settings=Settings(**more), budget=budget, **usual
-    )
+    return Run(archive, task, examiner, policy, name=name, seed=7, settings=Settings(**more), budget=budget, **usual)

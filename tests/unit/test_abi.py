@@ -25,6 +25,16 @@ def test_an_ordinary_declaration_is_understood() -> None:
     ]
 
 
+def test_names_and_types_that_resemble_keywords_are_read_whole() -> None:
+    signature = parse_declaration("unsigned long int f(int restrict_me, const std::int32_t *x, long long int y)")
+    assert [(p.name, p.c_type) for p in signature.parameters] == [
+        ("restrict_me", "int"),
+        ("x", "int32_t"),
+        ("y", "long long"),
+    ]
+    assert signature.returns == "unsigned long"
+
+
 def test_no_parameters_and_void_are_understood() -> None:
     assert parse_declaration("void tick(void)").parameters == ()
     assert parse_declaration("int tick()").returns == "int"
@@ -78,7 +88,7 @@ def test_outputs_come_back_from_where_they_were_promised() -> None:
     ],
 )
 def test_inputs_that_do_not_fit_the_declaration_are_the_tasks_error(values: dict[str, object]) -> None:
-    with pytest.raises((TaskError, OverflowError)):
+    with pytest.raises(TaskError):
         function_batch(parse_declaration("void f(const double *x, int32_t n)"), [values])
 
 

@@ -35,9 +35,7 @@ TWO = make_task({"k.c": SOURCE, "src/h.h": "#define N 4\n"})
 
 
 def wrap(code: str) -> str:
-    return (
-        f"## Performance Analysis\n{ANALYSIS}\n## Algorithm Design\n{DESIGN}\n## Code Implementation\n{code}"
-    )
+    return f"## Performance Analysis\n{ANALYSIS}\n## Algorithm Design\n{DESIGN}\n## Code Implementation\n{code}"
 
 
 def read(reply: str, task: Task = TASK, parents: dict[str, Candidate] | None = None) -> Answer | Unusable:
@@ -181,17 +179,12 @@ def test_code_quoted_within_a_line_opens_no_fence() -> None:
 
 
 def test_an_indented_fence_takes_its_indentation_off_the_code() -> None:
-    assert (
-        accepted(wrap("  ```c\n  int x;\n    int y;\n int z;\n  ```\n")).files["k.c"]
-        == "int x;\n  int y;\nint z;\n"
-    )
+    assert accepted(wrap("  ```c\n  int x;\n    int y;\n int z;\n  ```\n")).files["k.c"] == "int x;\n  int y;\nint z;\n"
 
 
 def test_a_code_block_that_is_never_closed_is_refused() -> None:
     assert "never closed" in refused(wrap("### FILE: k.c\n```c\nint x;\n"))
-    assert "line 3 of the reply is never closed" in refused(
-        wrap(WHOLE).replace("## Algorithm", "~~~\n## Algorithm")
-    )
+    assert "line 3 of the reply is never closed" in refused(wrap(WHOLE).replace("## Algorithm", "~~~\n## Algorithm"))
 
 
 def test_windows_line_ends_in_the_reply_are_normalised() -> None:
@@ -374,9 +367,7 @@ def test_headings_and_fences_in_rendered_prose_do_not_divide_the_reply() -> None
     candidate = Candidate({"k.c": "int x;\n"}, ("-O2",))
     analysis = f"{ANALYSIS}\n## Algorithm Design\n```"
     answer = read(render(candidate, None, analysis, "## Performance Analysis\n~~~"))
-    assert answer == Answer(
-        f"{ANALYSIS}\n\\## Algorithm Design\n\\```", "\\## Performance Analysis\n\\~~~", candidate
-    )
+    assert answer == Answer(f"{ANALYSIS}\n\\## Algorithm Design\n\\```", "\\## Performance Analysis\n\\~~~", candidate)
 
 
 def test_rendering_against_a_parent_shows_the_change_and_not_the_file() -> None:

@@ -46,9 +46,7 @@ verdicts = st.builds(
     outcome=st.sampled_from(Outcome),
     reason=st.text() | st.text(alphabet=st.characters(), min_size=900, max_size=1200),
     speed_up=st.none() | st.builds(SpeedUp, real, real, real, st.booleans(), count),
-    buckets=st.lists(st.builds(Bucket, samples, samples, count, st.integers(0, 2**70)), max_size=3).map(
-        tuple
-    ),
+    buckets=st.lists(st.builds(Bucket, samples, samples, count, st.integers(0, 2**70)), max_size=3).map(tuple),
     seconds=real,
 )
 text = st.text(alphabet=st.characters(exclude_categories=[]), max_size=3000)
@@ -227,9 +225,7 @@ def test_a_settlement_that_fails_halfway_leaves_nothing(archive: Archive) -> Non
     run = start(archive)
     trial = archive.ask(run, "faster", (), None)
     with pytest.raises(ArchiveError, match="does not hold"):
-        archive.settle(
-            trial, analysis="", design="", candidate=source(1), verdict=ok(2.0), duplicate_of=12345
-        )
+        archive.settle(trial, analysis="", design="", candidate=source(1), verdict=ok(2.0), duplicate_of=12345)
     assert archive.open_trial(run) == trial
     assert archive.scored(TASK.hash) == []
     with pytest.raises(ArchiveError, match="no candidate"):
@@ -301,9 +297,7 @@ def test_outcomes_are_counted_and_failures_are_listed_newest_first(archive: Arch
     run = start(archive)
     found = [
         tried(archive, run, source(number), verdict)
-        for number, verdict in enumerate(
-            [WRONG, ok(2.0), Verdict(Outcome.CRASHED, "signal 11"), ok(3.0), WRONG]
-        )
+        for number, verdict in enumerate([WRONG, ok(2.0), Verdict(Outcome.CRASHED, "signal 11"), ok(3.0), WRONG])
     ]
     archive.ask(run, "open", (), None)
     assert archive.outcome_counts(run) == {"wrong": 2, "ok": 2, "crashed": 1}
@@ -377,9 +371,7 @@ def test_scores_are_the_same_read_bit_by_bit_or_all_at_once(steps: list[Any]) ->
             assert fresh.scored(TASK.hash, run) == archive.scored(TASK.hash, run)
 
 
-def test_scored_sees_what_another_process_writes_and_reads_only_what_is_new(
-    archive: Archive, path: Path
-) -> None:
+def test_scored_sees_what_another_process_writes_and_reads_only_what_is_new(archive: Archive, path: Path) -> None:
     run = start(archive)
     for number in range(60):
         tried(archive, run, source(number), ok(1.0 + number))

@@ -127,9 +127,7 @@ def test_an_archive_in_use_can_be_opened_through_a_link(archive: Archive, path: 
         assert list(linked.trials()) == [asked]
 
 
-def test_a_lock_that_is_never_released_is_told(
-    archive: Archive, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lock_that_is_never_released_is_told(archive: Archive, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = start(archive)
     monkeypatch.setattr(archive_schema, "BUSY_SECONDS", 0.0)
     with Archive.open(path) as other:
@@ -261,9 +259,7 @@ def test_a_database_of_another_program_is_refused_untouched(tmp_path: Path) -> N
     assert theirs.read_bytes() == content
 
 
-@pytest.mark.parametrize(
-    "content", [b"not a database at all", b"\0" * 5000, b"SQLite format 3\0" + b"\7" * 5000]
-)
+@pytest.mark.parametrize("content", [b"not a database at all", b"\0" * 5000, b"SQLite format 3\0" + b"\7" * 5000])
 def test_garbage_is_refused_untouched(tmp_path: Path, content: bytes) -> None:
     garbage = tmp_path / "garbage.db"
     garbage.write_bytes(content)
@@ -278,9 +274,7 @@ def test_a_folder_in_place_of_the_file_is_told(tmp_path: Path) -> None:
         Archive.open(tmp_path)
 
 
-def test_the_name_that_sqlite_keeps_for_memory_is_a_file_here(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_name_that_sqlite_keeps_for_memory_is_a_file_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with Archive.open(":memory:") as archive:
         start(archive)

@@ -21,9 +21,7 @@ SOURCE = """int sum(const int *x, int n) {
 """
 
 LINES = st.lists(
-    st.sampled_from(
-        ["", "a", "    a", "\tb", "}", "=======", "<<<<<<< SEARCH", ">>>>>>> REPLACE", "========"]
-    )
+    st.sampled_from(["", "a", "    a", "\tb", "}", "=======", "<<<<<<< SEARCH", ">>>>>>> REPLACE", "========"])
     | st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"]), max_size=12),
     max_size=8,
 ).map(tuple)
@@ -233,9 +231,7 @@ def test_repeated_surroundings_get_more_context() -> None:
 
 @settings(deadline=None)
 @given(st.text("ab \t\r\n}", max_size=40), LINES, LINES)
-def test_any_edit_of_any_text_is_applied_or_refused(
-    text: str, search: tuple[str, ...], new: tuple[str, ...]
-) -> None:
+def test_any_edit_of_any_text_is_applied_or_refused(text: str, search: tuple[str, ...], new: tuple[str, ...]) -> None:
     try:
         edits.apply(text, [Edit(search, new)])
     except EditError as error:

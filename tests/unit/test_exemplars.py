@@ -46,10 +46,7 @@ def lineages(draw: st.DrawFn) -> list[Scored]:
     """Candidates whose parents may be any trial, their own children and themselves included."""
     ratios = draw(st.lists(RATIOS, max_size=80))
     parents = [draw(st.none() | st.integers(1, len(ratios) + 2)) for _ in ratios]
-    return [
-        scored(ratio, trial, parent)
-        for trial, (ratio, parent) in enumerate(zip(ratios, parents, strict=True), 1)
-    ]
+    return [scored(ratio, trial, parent) for trial, (ratio, parent) in enumerate(zip(ratios, parents, strict=True), 1)]
 
 
 def chi_square(seen: Mapping[object, int], expected: Mapping[object, float]) -> float:
@@ -139,9 +136,7 @@ def test_buckets_shown_together_are_distinct(
 
 @settings(deadline=None)
 @given(st.lists(RATIOS, min_size=1, max_size=40), st.floats(1e-3, 100), st.floats(1e-3, 10))
-def test_bucket_probabilities_are_a_distribution_at_any_scale(
-    ratios: list[float], tau: float, width: float
-) -> None:
+def test_bucket_probabilities_are_a_distribution_at_any_scale(ratios: list[float], tau: float, width: float) -> None:
     found = list(bucket_probabilities(climb(*ratios), tau, width).values())
     assert all(0 <= each <= 1 for each in found)
     assert sum(found) == pytest.approx(1)
@@ -185,9 +180,7 @@ def test_every_rule_shows_distinct_known_candidates_slowest_first_whatever_their
 @pytest.mark.parametrize("name", [name for name in RULES if name != "none"])
 @settings(deadline=None)
 @given(population=lineages(), more=st.integers(1, 3))
-def test_fewer_candidates_than_asked_for_are_all_shown(
-    name: str, population: list[Scored], more: int
-) -> None:
+def test_fewer_candidates_than_asked_for_are_all_shown(name: str, population: list[Scored], more: int) -> None:
     shown = RULES[name](population, random.Random(0), len(population) + more)
     assert set(shown) == set(population)
 
@@ -235,10 +228,7 @@ def test_the_rest_of_an_island_is_drawn_by_softmax() -> None:
     line = [scored(1.0, 4), scored(1.1, 8, 4), scored(1.2, 12, 8), scored(1.3, 16, 12), scored(9.0, 20, 16)]
     weights = {each.trial: each.ratio ** (1 / TAU) for each in line[:-1]}
     seen = Counter(shown[0].trial for shown in draws(line, 4000))
-    assert (
-        chi_square(seen, {each: weight / sum(weights.values()) for each, weight in weights.items()})
-        < CRITICAL[3]
-    )
+    assert chi_square(seen, {each: weight / sum(weights.values()) for each, weight in weights.items()}) < CRITICAL[3]
 
 
 def test_inhabited_islands_are_drawn_equally_however_crowded() -> None:
@@ -253,9 +243,7 @@ def test_inhabited_islands_are_drawn_equally_however_crowded() -> None:
 
 def test_children_stay_on_their_parents_island() -> None:
     # Two lines whose trial numbers would scatter them over all four islands.
-    lines = [scored(1.0, 1), scored(1.0, 2)] + [
-        scored(1.0 + trial / 50, trial, trial - 2) for trial in range(3, 20)
-    ]
+    lines = [scored(1.0, 1), scored(1.0, 2)] + [scored(1.0 + trial / 50, trial, trial - 2) for trial in range(3, 20)]
     for shown in draws(lines):
         assert len({each.trial % 2 for each in shown}) == 1
 

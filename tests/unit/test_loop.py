@@ -213,7 +213,8 @@ def test_the_run_that_is_killed_has_everything_that_can_go_wrong_in_it(
         "ok",
     ]
     assert asked[6] == 2 and moments > 35
-    learnt = json.loads(story[3])  # type: ignore[arg-type]
+    proposed, learnt = json.loads(story[3])  # type: ignore[arg-type]
+    assert proposed == [1, 2, 3, 4, 5, 6, 7]
     assert [[trial for trial, _, _ in group] for group in learnt] == [[1, 2], [3, 4], [5]]
 
 

@@ -71,11 +71,7 @@ def test_the_whole_space_is_proposed_once_and_then_the_policy_is_exhausted() -> 
 
 def test_what_is_shown_is_not_proposed() -> None:
     seen = tuple(
-        shown(at(a, b, c), 1.5)
-        for a in range(3)
-        for b in range(2)
-        for c in range(2)
-        if (a, b, c) != (0, 1, 0)
+        shown(at(a, b, c), 1.5) for a in range(3) for b in range(2) for c in range(2) if (a, b, c) != (0, 1, 0)
     )
     found = read(Moves().propose(ask(parent=seen[-1].candidate, seen=seen)).text, seen[-1].candidate)
     assert variation.settings(POINTS, found.candidate) == (0, 1, 0)
@@ -88,9 +84,7 @@ def test_asking_again_for_a_trial_gives_the_same_reply() -> None:
 
 def test_the_seed_and_the_trial_decide_the_first_proposal() -> None:
     policies = [
-        Moves().propose(Prompt("", TASK, trial, seed, OWN, ())).text
-        for trial in (1, 2, 3)
-        for seed in (1, 2, 3)
+        Moves().propose(Prompt("", TASK, trial, seed, OWN, ())).text for trial in (1, 2, 3) for seed in (1, 2, 3)
     ]
     assert len(set(policies)) > 1
 
@@ -171,9 +165,7 @@ def test_a_parent_that_lost_a_marker_is_varied_in_the_points_it_still_has() -> N
     parent = Candidate({"k.c": SOURCE.replace("// outpace: choose 1 2 4\n", "")}, ("-O2",))
     policy = Moves()
     found = [
-        answer.parse(
-            policy.propose(ask(trial, parent)).text, TASK, {parent.hash: parent, OWN.hash: OWN}, parent
-        )
+        answer.parse(policy.propose(ask(trial, parent)).text, TASK, {parent.hash: parent, OWN.hash: OWN}, parent)
         for trial in range(1, 15)
     ]
     texts = [each.candidate for each in found if isinstance(each, answer.Answer)]
@@ -206,9 +198,7 @@ def test_a_state_of_other_points_is_refused() -> None:
         policy.propose(ask(2, reference(task), task=task))
 
 
-@pytest.mark.parametrize(
-    "change", [{"version": 2}, {"preferences": [[0.0]]}, {"points": 3}, {"proposed": [[1]]}]
-)
+@pytest.mark.parametrize("change", [{"version": 2}, {"preferences": [[0.0]]}, {"points": 3}, {"proposed": [[1]]}])
 def test_a_state_that_cannot_be_read_is_refused(change: dict[str, object]) -> None:
     policy = Moves()
     policy.propose(ask())

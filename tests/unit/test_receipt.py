@@ -7,20 +7,22 @@ import pytest
 
 from conftest import c_task
 from outpace import machine
+from outpace import receipt as receipts
 from outpace.candidate import Candidate
 from outpace.cli.verify import compare
 from outpace.errors import ReceiptError
+from outpace.judge import statistics
 from outpace.judge.verdict import Bucket, Outcome, Sample, SpeedUp, Verdict
 from outpace.receipt import Receipt, make_receipt, read_receipt, write_receipt
 
-FOUND = SpeedUp(2.345, 2.3, 2.4, True, 8)
+BUCKETS = tuple(Bucket((Sample(1000 + at, 1000 + at, 0),), (Sample(430, 430, 0),), 7, 12345) for at in range(8))
+FOUND = statistics.speed_up(statistics.log_ratios(BUCKETS, parallel=False), 1.01)
 TASK = c_task("int f(int x) { return x; }", "int f(int x)", "def make_input(rng):\n    return {'x': 1}\n")
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    buckets = (Bucket((Sample(10, 9, 1),), (Sample(5, 4, 0),), 7, 12345),)
-    verdict = Verdict(Outcome.OK, "", FOUND, buckets, 1.0)
+    verdict = Verdict(Outcome.OK, "", FOUND, BUCKETS, 1.0)
     candidate = Candidate({"code.c": "int f(int x) { return x + 0; }"}, ("-O2",))
     facts = machine.Machine("cpu", "x86_64", 2, ("avx2",), "performance", "6.1", "cc", "3.11", 1024)
     place = tmp_path / "claim.json"
@@ -42,7 +44,9 @@ def altered(path: Path, change: str) -> Path:
         body["task"]["files"]["../../evil.py"] = body["task"]["files"]["judge.py"]
     else:
         del body["buckets"]
-    path.write_text(json.dumps(body))
+    # Sealed anew, as somebody who means it would: the seal shows damage, the other checks what was forged.
+    del body["sha256"]
+    path.write_text(json.dumps({**body, "sha256": receipts._seal(body)}))
     return path
 
 
@@ -61,7 +65,13 @@ def test_an_altered_receipt_is_refused(path: Path, change: str) -> None:
         read_receipt(altered(path, change))
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", "not json", '{"format": 1}'])
+def test_damage_shows_in_the_seal(path: Path) -> None:
+    path.write_text(path.read_text().replace("x + 0", "x + 1"))
+    with pytest.raises(ReceiptError, match="does not match its hash"):
+        read_receipt(path)
+
+
+@pytest.mark.parametrize("text", ["[" * 100000, "", "[]", "{}", "not json", '{"format": 1}'])
 def test_what_is_no_receipt_is_refused(tmp_path: Path, text: str) -> None:
     place = tmp_path / "x.json"
     place.write_text(text)

@@ -48,9 +48,7 @@ def test_every_outcome_earns_something_or_is_known_to_tell_nothing(outcome: Outc
 @pytest.mark.parametrize("outcome", REJECTED)
 @settings(deadline=None)
 @given(ratio=RATIOS)
-def test_a_correct_candidate_however_slow_earns_more_than_a_rejected_one(
-    outcome: Outcome, ratio: float
-) -> None:
+def test_a_correct_candidate_however_slow_earns_more_than_a_rejected_one(outcome: Outcome, ratio: float) -> None:
     assert earned(ok(ratio)) > earned(Verdict(outcome))
 
 
@@ -61,9 +59,7 @@ def test_failing_later_earns_more_and_cheating_earns_least() -> None:
     assert min(REJECTIONS, key=lambda each: REJECTIONS[each]) is Outcome.CHEATING
 
 
-@pytest.mark.parametrize(
-    "speed_up", [None, *(SpeedUp(ratio, 1, 1, False, 8) for ratio in (0, math.inf, math.nan))]
-)
+@pytest.mark.parametrize("speed_up", [None, *(SpeedUp(ratio, 1, 1, False, 8) for ratio in (0, math.inf, math.nan))])
 def test_an_ok_verdict_without_a_usable_speed_up_is_a_fault(speed_up: SpeedUp | None) -> None:
     with pytest.raises(HarnessError, match="judge it again"):
         reward(Verdict(Outcome.OK, speed_up=speed_up))
@@ -94,9 +90,7 @@ def test_no_step_reverses_an_order(rewards: list[float | None], scale: RollingSc
 
 @settings(deadline=None)
 @given(st.lists(CORRECT.map(earned), min_size=1, max_size=30), SCALES)
-def test_smoothed_rewards_of_correct_candidates_stay_within_the_clip(
-    rewards: list[float], scale: RollingScale
-) -> None:
+def test_smoothed_rewards_of_correct_candidates_stay_within_the_clip(rewards: list[float], scale: RollingScale) -> None:
     assert all(-CLIP <= each <= CLIP for each in smooth(rewards, scale) if each is not None)
 
 
@@ -131,9 +125,7 @@ def test_rejections_and_noisy_verdicts_do_not_move_the_scale() -> None:
 
 @settings(deadline=None)
 @given(st.integers(0, 350), st.integers(0, 350), st.randoms(use_true_random=False))
-def test_the_scale_does_not_depend_on_how_rewards_are_grouped(
-    size: int, cut: int, rng: random.Random
-) -> None:
+def test_the_scale_does_not_depend_on_how_rewards_are_grouped(size: int, cut: int, rng: random.Random) -> None:
     rewards = [rng.uniform(FLOOR - 1, 3) for _ in range(size)]
     assert RollingScale().updated(rewards[:cut]).updated(rewards[cut:]) == RollingScale().updated(rewards)
 
@@ -188,9 +180,7 @@ def test_noisy_verdicts_keep_their_place_and_count_for_nothing(rewards: list[flo
 @settings(deadline=None)
 @given(st.lists(VERDICTS.map(reward).filter(lambda each: each is not None), min_size=1, max_size=20))
 def test_advantages_sum_to_nothing(rewards: list[float]) -> None:
-    assert math.fsum(each for each in advantages(rewards, NOISE) if each is not None) == pytest.approx(
-        0, abs=1e-9
-    )
+    assert math.fsum(each for each in advantages(rewards, NOISE) if each is not None) == pytest.approx(0, abs=1e-9)
 
 
 def test_a_lone_candidate_has_no_advantage() -> None:

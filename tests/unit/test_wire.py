@@ -82,6 +82,13 @@ def test_nesting_has_a_limit_on_both_sides() -> None:
         wire.decode((b"L" + (1).to_bytes(8, "little")) * 5000 + b"N")
 
 
+def test_what_can_be_encoded_can_be_decoded_however_deep() -> None:
+    value: dict[str, object] = {}
+    for _ in range(wire.DEPTH_LIMIT - 1):
+        value = {"inner": value}
+    assert wire.decode(wire.encode(value)) == value
+
+
 def test_trailing_bytes_are_refused() -> None:
     with pytest.raises(wire.WireError):
         wire.decode(wire.encode(1) + b"N")

@@ -35,7 +35,7 @@ app.command(init.init)
 def main() -> None:
     """Run the command line; what a user can act on is one line, never a traceback."""
     try:
-        status = app()
+        status = app(sys.argv[1:])
     except OutpaceError as error:
         print(f"outpace: {plain.flat(error)}", file=sys.stderr)
         sys.exit(1)

@@ -60,12 +60,14 @@ def estimate(plan: Plan, here: Machine, examiner: Examiner, archive: Path) -> tu
     if archive.is_file():
         known, remaining = _history(archive, plan)
     if known.judging is None:
-        known = dataclasses.replace(known, judging=examiner.judge(own).seconds)
-    if plan.policy in _WITHOUT_MODEL:
-        known = dataclasses.replace(known, reply=0.0)
+        known = dataclasses.replace(known, judging=examiner.judge(own).seconds, trials=0)
     text = prompt.render(plan.task, own, [], [], here, _stated(remaining))
     prices = Prices(plan.given.get("price_in", 0.0), plan.given.get("price_out", 0.0))
     most = plan.given.get("max_tokens", MAX_TOKENS)
+    if plan.policy in _WITHOUT_MODEL:
+        silent = dataclasses.replace(known, reply=0.0, tokens_in=0.0, tokens_out=0.0)
+        found = expect("", own, 0, remaining, silent, prices, 0)
+        return dataclasses.replace(found, reserved_tokens=0), silent
     return expect(text, own, plan.shown, remaining, known, prices, most), known
 
 
@@ -77,7 +79,7 @@ def show(found: Estimate, known: Pace, plan: Plan, *, json: bool) -> None:
         facts = {"task": task.name, "policy": policy, "earlier_trials": known.trials}
         print(json_module.dumps(facts | dataclasses.asdict(found) | totals, indent=1))
         return
-    source = f"{known.trials} earlier trials" if known.trials else "the lengths of the texts"
+    source = "the lengths of the texts" if known.tokens_in is None else "earlier trials"
     print(f"{task.name} with {policy}: {found.trials} trials, about {found.minutes:.3g} minutes.")
     print(f"  judging  {found.judging_seconds:.1f} s a trial, as {_timed(known)}")
     if policy not in _WITHOUT_MODEL:

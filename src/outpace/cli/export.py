@@ -65,12 +65,18 @@ def export(
         print(
             json_module.dumps(
                 {
-                    "run": record.name, "task": record.task_name, "candidate": best.hash, "speed_up": claim, "patch": patch,
-                    "flags": list(winner.flags), "reference_flags": list(own.flags), "file": None if out is None else str(out),
+                    "run": record.name,
+                    "task": record.task_name,
+                    "candidate": best.hash,
+                    "speed_up": claim,
+                    "patch": patch,
+                    "flags": list(winner.flags),
+                    "reference_flags": list(own.flags),
+                    "file": None if out is None else str(out),
                 },
                 indent=1,
             )
-        )  # fmt: skip
+        )
     else:
         if out is None:
             sys.stdout.write(patch)

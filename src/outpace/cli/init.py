@@ -77,31 +77,32 @@ def make(source: Path, function: str, name: str, jail: JailKind, say: Callable[[
         Path(workspace).chmod(0o755)
         rehearsal = Rehearsal(jail, Path(workspace))
         first: Made | None = None
-        for glue in (False, True):
-            tries = skeletons(given, function, name=name, glue=glue)
-            while tries:
-                skeleton = tries.pop(0)
-                if skeleton.gaps:
-                    return Made(skeleton, Rehearsed(problem="not tried"), skeleton.gaps)
-                say(f"trying {skeleton.entry}")
-                skeleton, found = _fitted(rehearsal, skeleton)
-                if not found.problem:
-                    return Made(skeleton, found, ())
-                first = first or Made(skeleton, found, (_failing(skeleton, found),))
-                missing = re.search(r"undefined symbol: (\w+)", found.problem)
-                if missing and len(given.units) < _UNITS:
-                    more = add_unit(given, source, missing[1])
-                    if more is not None:
-                        given, first = more, None
-                        tries = skeletons(given, function, name=name, glue=glue)
-                    continue
-                # Answers that cannot leave the jail, or none: the wrapper makes them plain, whatever the inputs.
-                if not glue and re.search(r"cannot be returned|map keys must be|answers None", found.problem):
-                    break
-            if source.suffix != ".py":
-                break
+        glue = False
+        tries = skeletons(given, function, name=name)
+        while tries:
+            skeleton = tries.pop(0)
+            if skeleton.gaps:
+                return Made(skeleton, Rehearsed(problem="not tried"), skeleton.gaps)
+            say(f"trying {skeleton.entry}")
+            skeleton, found = _fitted(rehearsal, skeleton)
+            if not found.problem:
+                return Made(skeleton, found, ())
+            first = first or Made(skeleton, found, (_failing(skeleton, found),))
+            missing = re.search(r"undefined symbol: (\w+)", found.problem)
+            more = add_unit(given, source, missing[1]) if missing and len(given.units) < _UNITS else None
+            if more is not None:
+                given, first = more, None
+                tries = skeletons(given, function, name=name)
+            elif source.suffix == ".py" and not glue and _needs_glue(found.problem):
+                glue = True
+                tries = skeletons(given, function, name=name, glue=True)
     assert first is not None  # there is at least one skeleton, and it failed
     return first
+
+
+def _needs_glue(problem: str) -> bool:
+    """Whether the answer cannot leave the jail, or there is none: a wrapper makes it plain, whatever the inputs."""
+    return bool(re.search(r"cannot be returned|map keys must be|answers None", problem))
 
 
 def _fitted(rehearsal: Rehearsal, skeleton: Skeleton) -> tuple[Skeleton, Rehearsed]:
@@ -114,7 +115,11 @@ def _fitted(rehearsal: Rehearsal, skeleton: Skeleton) -> tuple[Skeleton, Rehears
 
 def _failing(skeleton: Skeleton, found: Rehearsed) -> Gap:
     guess = skeleton.guess()
-    return Gap(guess.file, guess.line, f"the guessed inputs do not work ({' '.join(found.problem.split())[:300]}); write make_input from here on")
+    return Gap(
+        guess.file,
+        guess.line,
+        f"the guessed inputs do not work ({' '.join(found.problem.split())[:300]}); write make_input from here on",
+    )
 
 
 def write(skeleton: Skeleton, folder: Path) -> None:
@@ -143,10 +148,13 @@ def _inspect(folder: Path, jail: JailKind, say: Callable[[str], None]) -> str:
 def as_json(made: Made, folder: Path, fairness: str) -> dict[str, object]:
     """For programs."""
     return {
-        "task": str(folder), "entry": made.skeleton.entry, "ready": not made.gaps and not fairness,
-        "seconds_per_call": made.rehearsed.seconds or None, "problem": fairness or None,
+        "task": str(folder),
+        "entry": made.skeleton.entry,
+        "ready": not made.gaps and not fairness,
+        "seconds_per_call": made.rehearsed.seconds or None,
+        "problem": fairness or None,
         "fill_in": [{"file": str(folder / gap.file), "line": gap.line, "what": gap.what} for gap in made.gaps],
-    }  # fmt: skip
+    }
 
 
 def _tell(made: Made, folder: Path, fairness: str) -> None:

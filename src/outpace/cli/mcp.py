@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -43,6 +44,8 @@ def mcp(*tasks: Path, folder: Path = Path(".outpace"), name: str | None = None, 
     def judge_of(task: Task, say: Callable[[str], None]) -> Judge:
         return Judge(ProgramDomain(task), jail=kind, workspace=work, progress=say)
 
+    # The thread that reads standard input cannot be interrupted; a kill loses nothing and takes the jail with it.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     seed = random.SystemRandom().getrandbits(32)
     serve(Desk(found, folder / "archive.sqlite", judge_of, machine.describe(), name=name, seed=seed))
     return 0

@@ -88,13 +88,9 @@ class Progress:
         best = self._run.best() if self._run is not None else None
         mark = ""
         if best is not None and best.win and best.ratio > self._best:
-            mark = f", the best so far (confirmed {toward_one(best.ratio):.2f}x)" if self._confirmed(verdict, best.ratio) else ", the best so far"
             self._best = best.ratio
+            mark = f", the best so far: {toward_one(best.ratio):.2f}x when confirmed"
         return f"{found.rounded()} ({found.low:.2f} to {found.high:.2f}){mark}"
-
-    @staticmethod
-    def _confirmed(verdict: Verdict, ratio: float) -> bool:
-        return verdict.speed_up is not None and verdict.speed_up.ratio != ratio
 
     def _summary(self, run: Run) -> str:
         """Where the run stands: best, verdicts, spent and left."""
@@ -114,7 +110,9 @@ class Progress:
             used.append(f"{spent.tokens} tokens")
         if spent.cost.money:
             used.append(f"{spent.cost.money:.3g} money")
-        left = ", ".join(f"{value:.3g} {name}" if value < 1000 else f"{value:.0f} {name}" for name, value in remaining.items())
+        left = ", ".join(
+            f"{value:.3g} {name}" if value < 1000 else f"{value:.0f} {name}" for name, value in remaining.items()
+        )
         return f"spent {', '.join(used)}" + (f"; left {left}" if left else "")
 
     def _picture(self) -> Group:

@@ -68,9 +68,16 @@ def prompt(
 def _ask(archive: Archive, task: Task, policy: str, name: str, trials: int, exemplars: str) -> Prompt:
     begun = next((each for each in archive.runs() if each.name == name and each.task_hash == task.hash), None)
     run = Run(
-        archive, task, _Nobody(policy), _Nobody(policy if begun is None else begun.policy), name=name, machine=machine.describe(),
-        seed=0, settings=Settings(exemplars=exemplars) if begun is None else _settings(begun), budget=Budget(trials),
-    )  # fmt: skip
+        archive,
+        task,
+        _Nobody(policy),
+        _Nobody(policy if begun is None else begun.policy),
+        name=name,
+        machine=machine.describe(),
+        seed=0,
+        settings=Settings(exemplars=exemplars) if begun is None else _settings(begun),
+        budget=Budget(trials),
+    )
     return run.ask()
 
 

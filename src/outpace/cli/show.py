@@ -79,31 +79,40 @@ def numbered(archive: Archive, record: RunRecord, number: int) -> Trial:
 
 def facts(archive: Archive, record: RunRecord) -> dict[str, Any]:
     """What there is to say about a run."""
-    scored = sorted(
-        archive.scored(record.task_hash, record), key=lambda one: (one.win, one.ratio), reverse=True
-    )
+    scored = sorted(archive.scored(record.task_hash, record), key=lambda one: (one.win, one.ratio), reverse=True)
     best = archive.best(record)
     return {
-        "run": record.name, "task": record.task_name, "policy": record.policy, "started": record.started_at,
-        "trials": archive.count(record), "outcomes": archive.outcome_counts(record),
+        "run": record.name,
+        "task": record.task_name,
+        "policy": record.policy,
+        "started": record.started_at,
+        "trials": archive.count(record),
+        "outcomes": archive.outcome_counts(record),
         "best": None if best is None else _candidate(archive, best),
-        "cost": dataclasses.asdict(archive.costs(record)), "notes": archive.notes(record),
+        "cost": dataclasses.asdict(archive.costs(record)),
+        "notes": archive.notes(record),
         "top": [_candidate(archive, one) for one in scored[:_TOP]],
         "failures": [
             {"trial": each.number, "outcome": each.verdict.outcome.value, "reason": each.verdict.reason}
             for each in archive.recent_failures(record, _FAILURES)
             if each.verdict is not None
         ],
-    }  # fmt: skip
+    }
 
 
 def _candidate(archive: Archive, scored: Scored) -> dict[str, Any]:
     trial = archive.trial(scored.trial)
     return {
-        "trial": trial.number, "candidate": scored.hash, "ratio": scored.ratio, "low": scored.low, "high": scored.high,
-        "win": scored.win, "confirmed": trial.confirmation is not None and trial.confirmation.speed_up is not None,
-        "flags": list(archive.candidate(scored.hash).flags), "design": trial.design,
-    }  # fmt: skip
+        "trial": trial.number,
+        "candidate": scored.hash,
+        "ratio": scored.ratio,
+        "low": scored.low,
+        "high": scored.high,
+        "win": scored.win,
+        "confirmed": trial.confirmation is not None and trial.confirmation.speed_up is not None,
+        "flags": list(archive.candidate(scored.hash).flags),
+        "design": trial.design,
+    }
 
 
 def _print_runs(found: list[dict[str, Any]]) -> None:
@@ -112,13 +121,16 @@ def _print_runs(found: list[dict[str, Any]]) -> None:
         return
     rows = [("run", "policy", "trials", "best", "started")]
     rows += [
-        (each["run"], each["policy"], str(each["trials"]), _claim(each["best"]), _date(each["started"])) for each in found
+        (each["run"], each["policy"], str(each["trials"]), _claim(each["best"]), _date(each["started"]))
+        for each in found
     ]
     _print_table(rows, right=(2,))
 
 
 def _print_run(found: dict[str, Any]) -> None:
-    print(printable(f"{found['run']}: task {found['task']}, policy {found['policy']}, started {_date(found['started'])}"))
+    print(
+        printable(f"{found['run']}: task {found['task']}, policy {found['policy']}, started {_date(found['started'])}")
+    )
     print(f"best: {_claim(found['best'], long=True)}")
     outcomes = ", ".join(f"{count} {name}" for name, count in found["outcomes"].items()) or "none judged yet"
     print(f"trials: {found['trials']} ({outcomes})")
@@ -127,12 +139,16 @@ def _print_run(found: dict[str, Any]) -> None:
         print()
         rows = [("trial", "speed-up", "flags", "what it does")]
         rows += [
-            (str(each["trial"]), _claim(each), " ".join(each["flags"]), shortened(each["design"], 400)) for each in found["top"]
+            (str(each["trial"]), _claim(each), " ".join(each["flags"]), shortened(each["design"], 400))
+            for each in found["top"]
         ]
         _print_table(rows, right=(0,))
     if found["failures"]:
         print("\nlast failures:")
-        _print_table([(str(each["trial"]), each["outcome"], shortened(each["reason"], 400)) for each in found["failures"]], right=(0,))
+        _print_table(
+            [(str(each["trial"]), each["outcome"], shortened(each["reason"], 400)) for each in found["failures"]],
+            right=(0,),
+        )
     print(f"\n`outpace show {printable(found['run'])} --trial N` shows a trial in full.")
 
 
@@ -165,7 +181,7 @@ def _verdict(verdict: Verdict | None) -> str:
         return printable(f"{verdict.outcome}: {verdict.reason}")
     found = verdict.speed_up
     proven = "a win" if found.win else "no win"
-    return f"ok: {found.rounded()} (99% interval {found.low:.3f} to {found.high:.3f}, {found.buckets} buckets): {proven}"
+    return f"ok: {found.rounded()} ({found.interval()}, {found.buckets} buckets): {proven}"
 
 
 def spent(cost: dict[str, Any]) -> str:

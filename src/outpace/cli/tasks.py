@@ -81,7 +81,9 @@ def _entry(task: Task) -> str:
 
 
 def _language(task: Task) -> str:
-    kinds = dict.fromkeys(_LANGUAGES.get(Path(name).suffix, Path(name).suffix.lstrip(".") or "?") for name in task.editable)
+    kinds = dict.fromkeys(
+        _LANGUAGES.get(Path(name).suffix, Path(name).suffix.lstrip(".") or "?") for name in task.editable
+    )
     return ", ".join(kinds)
 
 
@@ -94,7 +96,9 @@ def _print(found: list[Found]) -> None:
         folder = each.folder if len(each.folder) <= place else f"...{each.folder[3 - place :]}"
         state = Text("wrong", "red") if each.problem else Text("good ", "green")
         detail = each.problem.removeprefix(f"{each.folder}/task.toml: ") or each.entry
-        row = Text.assemble(printable(folder).ljust(place + 2), each.language.ljust(kind + 2), state, "  ", printable(detail))
+        row = Text.assemble(
+            printable(folder).ljust(place + 2), each.language.ljust(kind + 2), state, "  ", printable(detail)
+        )
         console.print(row, no_wrap=True, overflow="ellipsis")
     for each in found:
         if each.problem:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json as json_module
+import sys
 import tempfile
 from pathlib import Path
 
@@ -65,7 +66,9 @@ def try_(
         print(json_module.dumps(dataclasses.asdict(confirmed or verdict), indent=1))
     else:
         print(sentence(confirmed or verdict))
-    return 0 if verdict.speed_up is not None else 1
+    if receipt is not None and not receipt.exists():
+        print("outpace: no receipt was written: only a confirmed win has one", file=sys.stderr)
+    return 0 if (confirmed or verdict).speed_up is not None else 1
 
 
 def sentence(verdict: Verdict) -> str:
@@ -75,7 +78,7 @@ def sentence(verdict: Verdict) -> str:
         return f"{verdict.outcome}: {verdict.reason}"
     claim = "a win" if found.win else "no win"
     return (
-        f"{found.rounded()} the reference's speed (99% interval {found.low:.3f} to {found.high:.3f}, "
+        f"{found.rounded()} the reference's speed ({found.interval()}, "
         f"{found.buckets} buckets, {verdict.seconds:.1f} s): {claim}"
     )
 

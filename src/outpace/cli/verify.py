@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json as json_module
 import tempfile
+from enum import StrEnum
 from pathlib import Path
 
 from rich.console import Console
@@ -17,6 +18,14 @@ from outpace.judge.judge import Judge
 from outpace.judge.verdict import SpeedUp, Verdict
 from outpace.receipt import Receipt, read_receipt
 from outpace.taskfile import load_task
+
+
+class Finding(StrEnum):
+    """What judging a claim again can come to."""
+
+    HOLDS = "the claim holds on this machine"
+    SMALLER = "a win on this machine too, but a smaller one than claimed"
+    FAILS = "the claim does not hold on this machine"
 
 
 def verify(
@@ -65,20 +74,17 @@ def verify(
         )
     else:
         claimed = claim.speed_up
-        interval = f"99% interval {claimed.low:.3f} to {claimed.high:.3f}"
-        print(f"claimed: {claimed.rounded()} ({interval}) on {claim.machine['cpu']}")
+        print(f"claimed: {claimed.rounded()} ({claimed.interval()}) on {claim.machine['cpu']}")
         print(f"here:    {sentence(verdict)}")
         print(finding)
-    return 0 if finding == "the claim holds on this machine" else 1
+    return 0 if finding is Finding.HOLDS else 1
 
 
-def compare(claimed: SpeedUp, verdict: Verdict) -> str:
+def compare(claimed: SpeedUp, verdict: Verdict) -> Finding:
     """Whether what was measured here bears the claim out."""
     if verdict.speed_up is None or not verdict.speed_up.win:
-        return "the claim does not hold on this machine"
-    if verdict.speed_up.high < claimed.low:
-        return "a win on this machine too, but a smaller one than claimed"
-    return "the claim holds on this machine"
+        return Finding.FAILS
+    return Finding.HOLDS if verdict.speed_up.high >= claimed.low else Finding.SMALLER
 
 
 def _check_trust(claim: Receipt, task: Path | None, trust: bool) -> None:

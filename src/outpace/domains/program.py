@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
-import sys
-import sysconfig
+import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,6 +13,8 @@ import numpy as np
 
 from outpace.candidate import Candidate
 from outpace.domains.base import Input
+from outpace.domains.interpreter import Interpreter
+from outpace.domains.recipe import LIBRARY, own_program, recipe
 from outpace.errors import TaskError
 from outpace.judge import abi, batch
 from outpace.judge.batch import Batch
@@ -25,10 +24,8 @@ from outpace.judge.jail import MIB, Bind, Confinement, JailKind
 from outpace.judge.worker import Program
 from outpace.task import Task
 
-_LIBRARY = "outpace-candidate.so"
-_SHIM = "outpace-shim.c"
-# Loading, set-up and the first calls may take this much longer than the reference's: a small table in C, an import
-# such as NumPy's in Python.
+# Loading, set-up and the first calls may take this much longer than the reference's: a small table in C, an import such
+# as NumPy's in Python.
 ONCE_SECONDS = {"c": 0.02, "python": 0.3, "command": 0.3}
 _CODE = Path(__file__).parents[1] / "judge"
 
@@ -51,124 +48,30 @@ class ProgramDomain:
                 f"{task.checking.file}: make_setup and [entry] setup need each other; only one of them is there"
             )
 
-    # Building
+    # Building and starting
 
     def build_plan(self, candidate: Candidate) -> BuildPlan:
-        """The task's files with the candidate's in their place; judge.py and the task file stay outside."""
-        task, build = self.task, self.task.build
-        private = {task.checking.file, "task.toml"}
-        files = {name: content for name, content in task.files.items() if name not in private}
-        files |= {name: text.encode() for name, text in candidate.files.items()}
-        commands: list[tuple[str, ...]] = []
-        product = build.product
-        if task.entry.kind == "python":
-            product = task.entry.module
-        elif build.command:
-            # A build command finds the chosen flags where make and its kin look for them.
-            flags = " ".join(candidate.flags)
-            commands.append((f"CFLAGS={flags}", f"CXXFLAGS={flags}", *build.command))
-            if task.entry.kind == "c":
-                commands += self._link_shim(files, (build.product,), build.compiler or "cc")
-                product = _LIBRARY
-        else:
-            compile_flags = (*candidate.flags, "-o")
-            if task.entry.kind == "c":
-                files[_SHIM] = self._shim().encode()
-                commands.append(("cc", "-O2", "-fPIC", "-c", "-o", "outpace-shim.o", _SHIM))
-                commands.append(
-                    (
-                        build.compiler,
-                        "-shared",
-                        "-fPIC",
-                        *compile_flags,
-                        _LIBRARY,
-                        *build.sources,
-                        "outpace-shim.o",
-                        "-lm",
-                        "-lpthread",
-                    )
-                )
-                product = _LIBRARY
-            else:
-                product = product or Path(task.entry.command[0]).name
-                commands.append((build.compiler, *compile_flags, product, *build.sources, "-lm", "-lpthread"))
-        limits = task.limits
-        return BuildPlan(
-            files,
-            tuple(commands),
-            product,
-            limits.build_seconds,
-            max(limits.memory_mb, 1024) * MIB,
-            max(limits.disk_mb, 256) * MIB,
-            tuple(Bind(Path(path), path) for path in task.environment.paths),
-        )
-
-    def _link_shim(self, files: dict[str, bytes], objects: tuple[str, ...], compiler: str) -> list[tuple[str, ...]]:
-        files[_SHIM] = self._shim().encode()
-        return [
-            ("cc", "-O2", "-fPIC", "-c", "-o", "outpace-shim.o", _SHIM),
-            (
-                compiler,
-                "-shared",
-                "-o",
-                _LIBRARY,
-                "outpace-shim.o",
-                *(f"./{name}" for name in objects),
-                "-Wl,-rpath,$ORIGIN",
-                "-lm",
-                "-lpthread",
-            ),
-        ]
-
-    def _shim(self) -> str:
-        assert self._signature is not None
-        return abi.shim(self._signature, self._setup)
-
-    # Running
+        """What to lay out and run so that this candidate can be started."""
+        shim = abi.shim(self._signature, self._setup) if self._signature is not None else ""
+        return recipe(self.task, candidate, shim)
 
     def program(self, kind: JailKind, folder: Path) -> Program:
         """The worker of the candidate built in `folder`; reference and candidate look the same from inside."""
         task, limits = self.task, self.task.limits
         place = Bind(folder, "/candidate")
         binds = [place, *(Bind(Path(path), path) for path in task.environment.paths)]
-        hidden: tuple[str, ...] = ()
         variables = dict(task.environment.variables)
+        hidden: tuple[str, ...] = ()
         if task.entry.kind == "c":
-            inner: tuple[str, ...] = ("function", f"{place.seen_as(kind)}/{_LIBRARY}")
+            inner: tuple[str, ...] = ("function", f"{place.seen_as(kind)}/{LIBRARY}")
         elif task.entry.kind == "command":
-            inner = (
-                "command",
-                "--",
-                _inside(task.entry.command[0], place.seen_as(kind)),
-                *task.entry.command[1:],
-            )
+            inner = ("command", "--", self._program_path(place.seen_as(kind)), *task.entry.command[1:])
         else:
-            python = PythonEnvironment.of(task)
-            code = [Bind(_CODE / name, f"/outpace/{name}") for name in ("python_worker.py", "wire.py")]
-            binds += [*code, *python.binds]
-            hidden = python.hidden
+            interpreter = Interpreter.of(task)
+            inner = self._python_worker(kind, interpreter, place)
+            binds += [*self._worker_code(), *interpreter.binds, *interpreter.packages]
+            hidden = interpreter.hidden
             variables |= {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
-            paths = [bind.seen_as(kind) for bind in python.packages]
-            inner = (
-                "exec",
-                "--",
-                python.executable,
-                "-I",
-                "-S",
-                code[0].seen_as(kind),
-                "{socket}",
-                "{input}",
-                "{output}",
-                "{input_bytes}",
-                "{output_bytes}",
-                f"{place.seen_as(kind)}/{task.entry.module}",
-                task.entry.function,
-                task.entry.setup,
-                str(Path(code[1].seen_as(kind)).parent),
-                *dict.fromkeys(str(Path(path).parent) for path in paths),
-                *python.folders,
-            )
-            binds += python.packages
         confinement = Confinement(
             binds=tuple(binds),
             hidden=hidden,
@@ -183,6 +86,39 @@ class ProgramDomain:
             fork=task.entry.kind == "command" and limits.processes > 1,
         )
         return Program(confinement, inner, limits.seconds, limits.setup_seconds, ONCE_SECONDS[task.entry.kind])
+
+    def _program_path(self, folder: str) -> str:
+        name = own_program(self.task)
+        path = f"{folder}/{name}" if name else shutil.which(self.task.entry.command[0])
+        if path is None:
+            raise TaskError(
+                f"[entry] command: there is no program '{self.task.entry.command[0]}' here; install it or build it"
+            )
+        return path
+
+    def _python_worker(self, kind: JailKind, interpreter: Interpreter, place: Bind) -> tuple[str, ...]:
+        entry = self.task.entry
+        worker = self._worker_code()[0].seen_as(kind)
+        regions = ("{socket}", "{input}", "{output}", "{input_bytes}", "{output_bytes}")
+        called = (f"{place.seen_as(kind)}/{entry.module}", entry.function, entry.setup)
+        folders = dict.fromkeys(str(Path(bind.seen_as(kind)).parent) for bind in interpreter.packages)
+        # -I and -S: no environment variables, no site-packages but those that are named.
+        return (
+            "exec",
+            "--",
+            interpreter.executable,
+            "-I",
+            "-S",
+            worker,
+            *regions,
+            *called,
+            *folders,
+            *interpreter.folders,
+        )
+
+    @staticmethod
+    def _worker_code() -> list[Bind]:
+        return [Bind(_CODE / name, f"/outpace/{name}") for name in ("python_worker.py", "wire.py")]
 
     # Inputs and answers
 
@@ -218,62 +154,6 @@ class ProgramDomain:
         if self._check is None:
             return difference(expected, answer, checking.tolerance)
         return str(self._check(given, answer, expected) or "")
-
-
-@dataclass(frozen=True)
-class PythonEnvironment:
-    """What a jailed Python sees: an interpreter with its standard library, and the packages the task names."""
-
-    executable: str
-    binds: tuple[Bind, ...]
-    hidden: tuple[str, ...]
-    packages: tuple[Bind, ...]
-    folders: tuple[str, ...]
-
-    @staticmethod
-    def of(task: Task) -> PythonEnvironment:
-        wanted = task.environment
-        if wanted.python:
-            # An environment of the user's own: its interpreter and everything installed into it.
-            executable = Path(wanted.python)
-            prefix = executable.parents[1]
-            real = executable.resolve()
-            binds = [Bind(path, str(path)) for path in {prefix, real.parents[1]} if not _in_system(path)]
-            folders = tuple(str(path) for path in prefix.glob("lib/python3*/site-packages"))
-            return PythonEnvironment(str(executable), tuple(binds), (), (), folders)
-        base = Path(sys.base_prefix)
-        executable = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
-        binds = [] if _in_system(base) else [Bind(base, str(base))]
-        scheme = sysconfig.get_paths(vars={"base": str(base), "platbase": str(base)})
-        hidden = {
-            path
-            for path in (scheme["purelib"], scheme["platlib"], "/usr/lib/python3/dist-packages")
-            if Path(path).is_dir()
-        }
-        packages = tuple(bind for name in wanted.packages for bind in _distribution(name, task))
-        return PythonEnvironment(str(executable), tuple(binds), tuple(sorted(hidden)), packages, ())
-
-
-def _distribution(name: str, task: Task) -> list[Bind]:
-    """The top-level files and folders of an installed distribution, each bound alone so that nothing else is seen."""
-    try:
-        distribution = importlib.metadata.distribution(name)
-    except importlib.metadata.PackageNotFoundError:
-        raise TaskError(
-            f"task {task.name} wants the package '{name}', which is not installed here; run `pip install {name}`"
-        ) from None
-    tops = sorted({file.parts[0] for file in distribution.files or [] if file.parts[0] not in ("..", "__pycache__")})
-    places = [Path(str(distribution.locate_file(top))) for top in tops]
-    return [Bind(place.resolve(), f"/packages/{place.name}") for place in places if place.exists()]
-
-
-def _in_system(path: Path) -> bool:
-    return path.is_relative_to("/usr")  # bound already, see jail.py
-
-
-def _inside(command: str, folder: str) -> str:
-    relative = "/" in command and not Path(command).is_absolute()
-    return f"{folder}/{command.removeprefix('./')}" if relative else command
 
 
 def _load_judge(task: Task) -> ModuleType:

@@ -65,7 +65,7 @@ def parse_declaration(text: str) -> Signature:
 
 def _parse_parameter(piece: str, whole: str) -> Parameter:
     match = re.fullmatch(
-        r"\s*([\w\s]*?)\s*(\*?)\s*((?:restrict|__restrict__|__restrict)?)\s*(\w+)\s*(\[\s*\w*\s*\])?\s*",
+        r"\s*([\w\s:]*?)\s*(\*?)\s*((?:(?:restrict|__restrict__|__restrict)\b)?)\s*(\w+)\s*(\[\s*\w*\s*\])?\s*",
         piece,
     )
     if match is None:
@@ -85,9 +85,12 @@ def _parse_parameter(piece: str, whole: str) -> Parameter:
 def _clean_type(text: str, whole: str) -> str:
     if "*" in text:
         raise TaskError(f"'{whole}': a returned pointer cannot cross the jail; write into a parameter instead")
-    words = [word for word in text.split() if word not in ("const", "extern", '"C"', "static", "inline", "struct")]
-    cleaned = " ".join(words)
-    return cleaned.removeprefix("std::")
+    dropped = ("const", "extern", '"C"', "static", "inline", "struct")
+    words = [word.removeprefix("std::") for word in text.split() if word not in dropped]
+    # `unsigned long int` and `long` name types by several words; the int among them says nothing.
+    if "int" in words and len(words) > 1 and words != ["unsigned", "int"]:
+        words.remove("int")
+    return " ".join(words)
 
 
 def shim(entry: Signature, setup: Signature | None) -> str:

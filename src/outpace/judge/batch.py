@@ -15,7 +15,7 @@ import numpy as np
 
 from outpace.errors import TaskError
 from outpace.judge import wire
-from outpace.judge.abi import Parameter, Signature
+from outpace.judge.abi import C_TYPES, Parameter, Signature
 from outpace.task import Output
 
 # A pattern that is neither zero nor a small number, so that memory nobody wrote to never passes for an answer.
@@ -48,6 +48,8 @@ class Batch:
     # How much of the output region to map before the calls; what streams will need is not known, so up to a limit.
     mapped: int
     read: Callable[[memoryview], list[Any]]
+    # How much of the output region the answers took.
+    used: Callable[[memoryview], int]
     # For commands: CPU time and run delay of the processes a sample started, which the launcher alone can know.
     usage: Callable[[memoryview], tuple[int, int]] | None = None
 
@@ -76,8 +78,16 @@ def function_batch(signature: Signature, inputs: Sequence[Mapping[str, Any]]) ->
     def read(region: memoryview) -> list[Any]:
         return [_read_call(region, reads) for reads in readers]
 
-    data = b"".join(records) + arena.data()
-    return Batch(len(inputs), data, record_bytes * len(inputs), outputs.used, outputs.blank(), outputs.used, read)
+    return Batch(
+        count=len(inputs),
+        data=b"".join(records) + arena.data(),
+        records=record_bytes * len(inputs),
+        output_bytes=outputs.used,
+        blank=outputs.blank(),
+        mapped=outputs.used,
+        read=read,
+        used=lambda _: outputs.used,
+    )
 
 
 def _read_call(region: memoryview, reads: list[tuple[str, int, str, tuple[int, ...]]]) -> dict[str, Any]:
@@ -92,8 +102,6 @@ def _read_call(region: memoryview, reads: list[tuple[str, int, str, tuple[int, .
 
 
 def _scalar(region: memoryview, at: int, c_type: str) -> Any:
-    from outpace.judge.abi import C_TYPES
-
     return np.frombuffer(region, dtype=C_TYPES[c_type], count=1, offset=at)[0].item()
 
 
@@ -151,7 +159,7 @@ def _bits(parameter: Parameter, value: Any) -> int:
     dtype = parameter.dtype
     try:
         raw = np.array(value, dtype=dtype).tobytes() if dtype.kind == "f" else int(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise TaskError(f"'{parameter.name}' is a {parameter.c_type}, but the input has {value!r}") from None
     if isinstance(raw, bytes):
         return int.from_bytes(raw.ljust(8, b"\0"), "little")
@@ -228,8 +236,23 @@ def python_batch(inputs: Sequence[Mapping[str, Any]], output_bytes: int) -> Batc
         return _read_wire(region, len(inputs))
 
     return Batch(
-        len(inputs), data, len(data), output_bytes, bytes([POISON]) * 8, min(output_bytes, MAPPED_STREAM), read
+        count=len(inputs),
+        data=data,
+        records=len(data),
+        output_bytes=output_bytes,
+        blank=bytes([POISON]) * 8,
+        mapped=min(output_bytes, MAPPED_STREAM),
+        read=read,
+        used=lambda region: _wire_end(region, len(inputs)),
     )
+
+
+def _wire_end(region: memoryview, count: int) -> int:
+    at = 0
+    for _ in range(count):
+        (size,) = struct.unpack_from("<Q", region, at)
+        at += 8 + size + -size % 8
+    return at
 
 
 def _read_wire(region: memoryview, count: int) -> list[Any]:
@@ -289,7 +312,23 @@ def command_batch(inputs: Sequence[Mapping[str, Any]], outputs: Sequence[str], o
         return sum(cpu for cpu, _, _ in readings), sum(delay for _, _, delay in readings)
 
     head = b"".join(records)
-    return Batch(len(inputs), head + arena.data(), len(head), space.used, bytes([POISON]) * 8, 0, read, usage)
+
+    def used(region: memoryview) -> int:
+        # Every call has the same room, so the longest stream decides how many calls there is room for.
+        sizes = [struct.unpack_from("<Q", region, at)[0] for places, _, _ in readers for at in places.values()]
+        return (int(max(sizes)) + 3 * _ALIGN) * len(sizes)
+
+    return Batch(
+        count=len(inputs),
+        data=head + arena.data(),
+        records=len(head),
+        output_bytes=space.used,
+        blank=bytes([POISON]) * 8,
+        mapped=0,
+        read=read,
+        used=used,
+        usage=usage,
+    )
 
 
 def _data_part(kind: int, content: Any, name: str, arena: _Arena) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -90,8 +91,11 @@ def _run(kind: JailKind, plan: BuildPlan, folder: Path, command: tuple[str, ...]
         threads=64,
         fork=True,
     )
+    # The launcher greets us once the walls stand: whatever ends after that was ended by the build, whatever it claims.
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     # The launcher starts absolute paths alone; env looks names up in the jail's PATH, not in ours.
-    jailed = jail_command(kind, confinement, ["exec", "--", "/usr/bin/env", *command])
+    inner = ["--socket", str(theirs.fileno()), "exec", "--", "/usr/bin/env", *command]
+    jailed = jail_command(kind, confinement, inner)
     group = Cgroup.create(memory=plan.memory, processes=256) if kind != "none" else None
     argv = group.entrance(list(jailed.argv)) if group else list(jailed.argv)
     try:
@@ -101,16 +105,17 @@ def _run(kind: JailKind, plan: BuildPlan, folder: Path, command: tuple[str, ...]
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            pass_fds=jailed.fds,
+            pass_fds=(theirs.fileno(), *jailed.fds),
             start_new_session=True,
         )
+        theirs.close()
         output, limit = _communicate(process, plan, folder)
         if limit:
             raise Failed(Outcome.REFUSED, limit)
         if group is not None and group.out_of_memory():
             raise Failed(Outcome.REFUSED, f"the build used more than the {plan.memory // MIB} MB of memory allowed")
-        if process.returncode == 125 and output.startswith("outpace-launch:"):
-            raise HarnessError(f"the jail failed to start {command[0]}: {output.strip()}")
+        if process.returncode != 0 and not _greeted(ours):
+            raise HarnessError(f"the jail failed to start {command[0]}: {output.strip()[:300]}")
         if len(output) > _OUTPUT_LIMIT:
             raise Failed(Outcome.REFUSED, f"the build printed more than {_OUTPUT_LIMIT >> 20} MB")
         if process.returncode != 0:
@@ -118,10 +123,22 @@ def _run(kind: JailKind, plan: BuildPlan, folder: Path, command: tuple[str, ...]
                 Outcome.BUILD_FAILED,
                 first_errors(output) or f"{command[0]} ended with status {process.returncode}",
             )
+    except OSError as error:
+        raise HarnessError(f"the jail could not be started: {error}") from error
     finally:
+        ours.close()
+        theirs.close()
         jailed.close()
         if group is not None:
             group.remove()
+
+
+def _greeted(channel: socket.socket) -> bool:
+    channel.setblocking(False)
+    try:
+        return bool(channel.recv(256))
+    except OSError:
+        return False
 
 
 def _communicate(process: subprocess.Popen[bytes], plan: BuildPlan, folder: Path) -> tuple[str, str]:

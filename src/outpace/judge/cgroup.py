@@ -48,8 +48,8 @@ class Cgroup:
 
     def entrance(self, command: list[str]) -> list[str]:
         """The command that enters the group, then becomes `command`; entering after its start would race its forks."""
-        joins = "".join(f'echo $$ > "${number}"; ' for number in range(1, len(self.folders) + 1))
-        script = f'{joins}shift {len(self.folders)}; exec "$@"'
+        joins = "".join(f'echo $$ > "${number}" && ' for number in range(1, len(self.folders) + 1))
+        script = f'{joins}shift {len(self.folders)} && exec "$@"'
         return [
             "/bin/sh",
             "-c",
@@ -88,8 +88,8 @@ def remove_stale() -> None:
     for parent in parents:
         for folder in parent.glob("outpace-*-*"):
             owner = folder.name.split("-")[1]
+            # Only rmdir, which leaves what has members: an owner we cannot see may live in another container.
             if owner.isdigit() and not Path(f"/proc/{owner}").exists():
-                _kill_members(folder)
                 with contextlib.suppress(OSError):
                     folder.rmdir()
 
@@ -97,8 +97,10 @@ def remove_stale() -> None:
 def _kill_members(folder: Path) -> None:
     with contextlib.suppress(OSError):
         for line in (folder / "cgroup.procs").read_text().split():
+            # 0 stands for a process of another pid namespace; to kill that would be to kill our own group.
             with contextlib.suppress(ProcessLookupError):
-                os.kill(int(line), 9)
+                if int(line) > 0:
+                    os.kill(int(line), 9)
 
 
 def _make(folder: Path, made: list[Path]) -> None:

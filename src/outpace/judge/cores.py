@@ -23,7 +23,7 @@ def exclusive(cores: tuple[int, ...], waiting: Callable[[], None] = lambda: None
     begin = time.monotonic()
     with contextlib.ExitStack() as stack:
         for core in cores:  # in ascending order, so that two judges cannot wait for each other
-            lock = os.open(_lock_file(core), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+            lock = _lock_file(core)
             stack.callback(os.close, lock)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -33,17 +33,26 @@ def exclusive(cores: tuple[int, ...], waiting: Callable[[], None] = lambda: None
         yield time.monotonic() - begin
 
 
-def _lock_file(core: int) -> Path:
-    # Shared by all users of the machine, hence world-writable with the sticky bit, like /tmp itself.
-    if not _FOLDER.is_dir():
-        with contextlib.suppress(FileExistsError):
-            _FOLDER.mkdir(mode=0o1777)
-            _FOLDER.chmod(0o1777)
-    path = _FOLDER / f"core-{core}"
-    with contextlib.suppress(OSError):
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, 0o666))
-        path.chmod(0o666)
-    return path
+def _lock_file(core: int) -> int:
+    """The open lock of a core, shared by all users of the machine: world-writable in a sticky folder, like /tmp itself.
+
+    Somebody else may have made the folder, or a link in its place: no link is followed, nothing of others changed.
+    """
+    with contextlib.suppress(FileExistsError):
+        _FOLDER.mkdir(mode=0o700)
+    folder = os.open(_FOLDER, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        _open_to_all(folder, 0o1777)
+        lock = os.open(f"core-{core}", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
+    finally:
+        os.close(folder)
+    _open_to_all(lock, 0o666)
+    return lock
+
+
+def _open_to_all(descriptor: int, mode: int) -> None:
+    if os.fstat(descriptor).st_uid == os.getuid():
+        os.fchmod(descriptor, mode)
 
 
 @contextlib.contextmanager

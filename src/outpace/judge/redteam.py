@@ -9,7 +9,7 @@ import numpy as np
 
 from outpace.domains.base import Domain, Input
 from outpace.judge.compare import brief, difference, nonfinite
-from outpace.judge.timing import checked
+from outpace.judge.inputs import checked
 from outpace.judge.verdict import SpeedUp
 
 # The reference against itself: outside these, something other than speed is being measured.

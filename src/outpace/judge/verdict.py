@@ -51,6 +51,11 @@ class SpeedUp:
     win: bool
     buckets: int
 
+    def interval(self) -> str:
+        """For people: between what and what, and how sure that is."""
+        kind = "99% interval" if self.buckets >= 8 else f"range of {self.buckets} buckets"
+        return f"{kind} {self.low:.3f} to {self.high:.3f}"
+
     def rounded(self) -> str:
         """For people: two decimals, rounded toward 1 so that no gain is overstated."""
         return f"{toward_one(self.ratio):.2f}x"

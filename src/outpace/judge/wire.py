@@ -187,7 +187,7 @@ class _Reader:
         return items
 
     def map(self, depth: int) -> dict[str, Any]:
-        keys, values = self.value(depth + 1), self.value(depth + 1)
+        keys, values = self.value(depth), self.value(depth)
         if type(keys) is not list or type(values) is not list or len(keys) != len(values):
             raise WireError("a map whose keys and values do not match")
         if not all(type(key) is str for key in keys) or len(set(keys)) != len(keys):

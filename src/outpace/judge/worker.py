@@ -26,6 +26,8 @@ _REQUEST = struct.Struct("<QIIQQ")
 _REPLY = struct.Struct("<QIIQ232s")
 _SETUP, _LOAD, _GO, _QUIT, _PREPARE = 1, 2, 3, 4, 5
 _DONE, _HELLO, _READY, _LOAD_FAILED, _FORBIDDEN, _FAULT, _CALL_FAILED = range(7)
+# The server's own work over a batch, such as writing a command's files, beside what the calls may take.
+LOAD_SECONDS = 10.0
 _F_ADD_SEALS, _SEAL_SEAL, _SEAL_SHRINK, _SEAL_GROW, _SEAL_FUTURE_WRITE = 1033, 1, 2, 4, 16
 
 
@@ -83,6 +85,7 @@ class Worker:
     outputs: Region
     group: Cgroup | None
     errors: int  # read end of the pipe that is the worker's standard error
+    handle: int = -1  # pidfd of the worker
     # CPU seconds from the greeting until the candidate's code was loaded, constructors and imports included.
     loading: float = 0.0
     stopped: bool = False
@@ -95,25 +98,9 @@ class Worker:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         errors_read, errors_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        numbers = {
-            "socket": theirs.fileno(),
-            "input": inputs.fd,
-            "output": outputs.fd,
-            "input_bytes": inputs.size,
-            "output_bytes": outputs.size,
-        }
-        options = [
-            "--socket",
-            "{socket}",
-            "--input",
-            "{input}",
-            "--output",
-            "{output}",
-            "--input-bytes",
-            "{input_bytes}",
-            "--output-bytes",
-            "{output_bytes}",
-        ]
+        numbers = {"socket": theirs.fileno(), "input": inputs.fd, "output": outputs.fd}
+        numbers |= {"input_bytes": inputs.size, "output_bytes": outputs.size}
+        options = [part for name in numbers for part in ("--" + name.replace("_", "-"), "{" + name + "}")]
         inner = [part.format(**numbers) if part.startswith("{") else part for part in (*options, *program.inner)]
         command = jail_command(kind, program.confinement, inner)
         limits = program.confinement
@@ -134,6 +121,10 @@ class Worker:
                 start_new_session=True,
             )
         except OSError as error:
+            ours.close()
+            os.close(errors_read)
+            if group is not None:
+                group.remove()
             raise HarnessError(f"the jail could not be started: {error}") from error
         finally:
             theirs.close()
@@ -159,6 +150,9 @@ class Worker:
         if len(data) != _REPLY.size or not credentials or _REPLY.unpack(data)[1] != _HELLO:
             raise HarnessError(f"the jail did not start: {self._last_words() or 'no greeting'}")
         self.pid = struct.unpack("3i", credentials[0][:12])[0]
+        # Signals go by this: a bare pid may have become somebody else's by the time it is used.
+        with contextlib.suppress(ProcessLookupError):
+            self.handle = os.pidfd_open(self.pid)
         with contextlib.suppress(ProcessLookupError):
             os.sched_setaffinity(self.pid, cores)
         begin = self._cpu()
@@ -168,7 +162,7 @@ class Worker:
 
     def setup(self, batch: Batch) -> float:
         """Hand over the set-up data; returns the CPU seconds it took."""
-        self.inputs.view[: len(batch.data)] = batch.data
+        self._lay_out(batch)
         begin = self._cpu()
         self._resume()
         self._ask(_SETUP, batch, self.program.setup_seconds, "set-up")
@@ -186,14 +180,17 @@ class Worker:
         self._request(_PREPARE, 0, inputs, outputs, 30, "preparing")
         self._stop()
 
-    def load(self, batch: Batch) -> None:
-        """Put a batch before the worker. Its inputs appear only now, while nothing runs in the jail."""
+    def _lay_out(self, batch: Batch) -> None:
         self.inputs.view[: len(batch.data)] = batch.data
         self.outputs.view[: len(batch.blank)] = batch.blank
+
+    def load(self, batch: Batch, seconds: float) -> None:
+        """Put a batch before the worker. Its inputs appear only now, while nothing runs in the jail."""
+        self._lay_out(batch)
         # The clocks start here: whoever has taken the worker over can see the inputs from now on.
         self._mark = self._clocks()
         self._resume()
-        self._ask(_LOAD, batch, self.program.seconds * batch.count + 10, "loading inputs")
+        self._ask(_LOAD, batch, seconds + LOAD_SECONDS, "loading inputs")
         if batch.usage is not None:
             # A command's server is out of the candidate's reach, so what it does to lay out files costs nobody.
             self._mark = self._clocks()
@@ -226,14 +223,19 @@ class Worker:
         """Kill the whole tree and give back everything it held."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            if self.pid:
-                os.kill(self.pid, signal.SIGKILL)
+        self._signal(signal.SIGKILL)
         self.process.wait()
         self.channel.close()
         if self.group is not None:
             self.group.remove()
         os.close(self.errors)
+        if self.handle >= 0:
+            os.close(self.handle)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self.handle >= 0:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                signal.pidfd_send_signal(self.handle, number)
 
     def _ask(self, verb: int, batch: Batch, seconds: float, doing: str) -> None:
         self._request(verb, batch.count, 0, batch.records, seconds, doing)
@@ -289,8 +291,6 @@ class Worker:
             )
         number = -code if code is not None and code < 0 else (code or 0) - 128
         words = self._last_words()
-        if code == 125 and doing == "loading" and words.startswith("outpace-launch:"):
-            return HarnessError(f"the jail failed: {words}")
         if number == signal.SIGXCPU or (number == signal.SIGKILL and doing != "loading"):
             return Failed(Outcome.CRASHED, f"killed during {doing} (CPU time or memory limit, or it killed itself)")
         if number == signal.SIGSYS:
@@ -313,14 +313,12 @@ class Worker:
         return lines[0][:300] if lines else ""
 
     def _stop(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGSTOP)
+        self._signal(signal.SIGSTOP)
         self.stopped = True
 
     def _resume(self) -> None:
         if self.stopped:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGCONT)
+            self._signal(signal.SIGCONT)
             self.stopped = False
 
     def _cpu(self) -> int:

@@ -50,9 +50,7 @@ class Moves:
         points = self._points_of(prompt.task)
         rng = random.Random(f"moves {prompt.seed} {prompt.trial}")
         own = reference(prompt.task)
-        known = {
-            (variation.frame(points, each), variation.settings(points, each)) for each in _met(prompt, own)
-        }
+        known = {(variation.frame(points, each), variation.settings(points, each)) for each in _met(prompt, own)}
         known |= {made for trial, made in self._proposed.items() if trial != prompt.trial}
         for parent in (prompt.parent, own):
             base, frame = variation.settings(points, parent), variation.frame(points, parent)
@@ -108,8 +106,7 @@ class Moves:
                 "go on with the program that began the run, or start a new one"
             )
         self._points = tuple(
-            Point(kind, file, name, tuple(options), turn)
-            for kind, file, name, options, turn in state["points"]
+            Point(kind, file, name, tuple(options), turn) for kind, file, name, options, turn in state["points"]
         )
         self._preferences = tuple(tuple(map(float, row)) for row in state["preferences"])
         self._proposed = {trial: (frame, tuple(chosen)) for trial, frame, chosen in state["proposed"]}
@@ -125,9 +122,7 @@ class Moves:
                 "[build] flag_choices, or use a model"
             )
         if self._points and self._points != points:
-            raise PolicyError(
-                f"the variation points of {task.name} are not those this run began with: start a new run"
-            )
+            raise PolicyError(f"the variation points of {task.name} are not those this run began with: start a new run")
         if not self._points:
             self._preferences = tuple((0.0,) * len(each.options) for each in points)
         self._points = points
@@ -154,9 +149,7 @@ def improved(preferences: Preferences, steps: Iterable[tuple[Settings, Settings,
     )
 
 
-def _improved(
-    before: tuple[float, ...], group: Sequence[tuple[int | None, int | None, float]]
-) -> tuple[float, ...]:
+def _improved(before: tuple[float, ...], group: Sequence[tuple[int | None, int | None, float]]) -> tuple[float, ...]:
     row = list(before)
     for _ in range(EPOCHS):
         free = chances(row, None)
@@ -222,9 +215,7 @@ def _analysis(points: Sequence[Point], prompt: Prompt) -> str:
         return "No scored candidate is shown, so nothing is known yet but the reference's own speed (1.00x)."
     if len(shown) == 1:
         only = shown[0]
-        return (
-            f"One scored candidate is shown, at {only.score.ratio:.2f}x: there is nothing to compare it with."
-        )
+        return f"One scored candidate is shown, at {only.score.ratio:.2f}x: there is nothing to compare it with."
     slow, fast = shown[0], shown[-1]
     before, after = (variation.settings(points, each.candidate) for each in (slow, fast))
     differing = [

@@ -22,9 +22,7 @@ class Replay:
             raise PolicyError(f"{path} is no file: name the archive whose run is to be replayed")
         with Archive.open(path) as opened:
             played = _only_run(opened) if run is None else opened.run(run)
-            self._replies = {
-                trial.number: trial.reply for trial in opened.trials(played) if trial.reply is not None
-            }
+            self._replies = {trial.number: trial.reply for trial in opened.trials(played) if trial.reply is not None}
         self._source = f"run {played.name} of {path}"
 
     def propose(self, prompt: Prompt) -> Reply:

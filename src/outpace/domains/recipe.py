@@ -1,0 +1,76 @@
+"""The recipe: how a candidate of a program task is built."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from outpace.candidate import Candidate
+from outpace.judge.build import BuildPlan
+from outpace.judge.jail import MIB, Bind
+from outpace.task import Task
+
+LIBRARY = "outpace-candidate.so"
+_SHIM, _SHIM_OBJECT = "outpace-shim.c", "outpace-shim.o"
+_LIBRARIES = ("-lm", "-lpthread")
+Command = tuple[str, ...]
+
+
+def recipe(task: Task, candidate: Candidate, shim: str) -> BuildPlan:
+    """The task's files with the candidate's in their place, and the commands; `shim` is "" without a C function."""
+    files = {name: content for name, content in task.files.items() if name not in private_files(task)}
+    files |= {name: text.encode() for name, text in candidate.files.items()}
+    commands: list[Command] = []
+    if shim:
+        files[_SHIM] = shim.encode()
+        commands.append(("cc", "-O2", "-fPIC", "-c", "-o", _SHIM_OBJECT, _SHIM))
+    if task.entry.kind != "python":
+        commands += _compile(task, candidate.flags)
+    limits = task.limits
+    return BuildPlan(
+        files,
+        tuple(commands),
+        product(task),
+        limits.build_seconds,
+        # A compiler needs more than most of what it compiles.
+        max(limits.memory_mb, 1024) * MIB,
+        max(limits.disk_mb, 256) * MIB,
+        tuple(Bind(Path(path), path) for path in task.environment.paths),
+    )
+
+
+def private_files(task: Task) -> set[str]:
+    """What neither a candidate nor a policy gets to see."""
+    return {task.checking.file, "task.toml"}
+
+
+def product(task: Task) -> str:
+    """The file that must be there after the build."""
+    if task.entry.kind == "python":
+        return task.entry.module
+    if task.entry.kind == "c":
+        return LIBRARY
+    return task.build.product or own_program(task)
+
+
+def own_program(task: Task) -> str:
+    """The file in the built folder that a command starts, or "" when it is a program of the system."""
+    name = task.entry.command[0].removeprefix("./")
+    built = name in (task.build.product, *task.files) or bool(task.build.sources)
+    return name if built and not Path(name).is_absolute() else ""
+
+
+def _compile(task: Task, flags: tuple[str, ...]) -> list[Command]:
+    build = task.build
+    if build.command:
+        # A build command finds the chosen flags where make and its kin look for them.
+        joined = " ".join(flags)
+        commands: list[Command] = [(f"CFLAGS={joined}", f"CXXFLAGS={joined}", *build.command)]
+        if task.entry.kind == "c":
+            origin = ("-Wl,-rpath,$ORIGIN", f"./{build.product}")
+            commands.append((build.compiler or "cc", "-shared", "-o", LIBRARY, _SHIM_OBJECT, *origin, *_LIBRARIES))
+        return commands
+    if task.entry.kind == "c":
+        return [(build.compiler, "-shared", "-fPIC", *flags, "-o", LIBRARY, *build.sources, _SHIM_OBJECT, *_LIBRARIES)]
+    if build.sources:
+        return [(build.compiler, *flags, "-o", product(task), *build.sources, *_LIBRARIES)]
+    return []  # a script

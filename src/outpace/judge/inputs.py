@@ -1,0 +1,76 @@
+"""Inputs: the task's own functions, called so that whatever goes wrong in them is the task's error."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from outpace.domains.base import Domain, Input
+from outpace.errors import OutpaceError, TaskError
+from outpace.judge.compare import brief
+
+T = TypeVar("T")
+# Making inputs may take this long per bucket; after that, inputs of earlier buckets are used again. Processes and
+# shared memory are new in every bucket, so there is nothing in which an answer could have been remembered.
+INPUT_SECONDS = 0.25
+
+
+class Inputs:
+    """Fresh inputs from a seed, as many as time allows, then earlier ones in a new order."""
+
+    def __init__(self, domain: Domain) -> None:
+        self._domain = domain
+        self._known: list[Input] = []
+
+    def draw(self, count: int, rng: np.random.Generator) -> list[Input]:
+        """`count` inputs that differ from each other in origin: none is handed out twice in one draw."""
+        begin = time.perf_counter()
+        fresh: list[Input] = []
+        while len(fresh) < count:
+            enough = len(fresh) + len(self._known) >= count
+            if enough and time.perf_counter() - begin > INPUT_SECONDS:
+                break
+            fresh.append(make_input(self._domain, rng))
+        kept = rng.permutation(len(self._known))[: count - len(fresh)]
+        drawn = [self._known[at] for at in kept] + fresh
+        self._known += fresh
+        return [drawn[at] for at in rng.permutation(count)]
+
+
+def make_input(domain: Domain, rng: np.random.Generator) -> Input:
+    """One input; whatever goes wrong in the task's own code is the task's error."""
+    made = guarded("make_input", lambda: domain.make_input(rng))
+    if not isinstance(made, dict):
+        raise TaskError(f"make_input must return a dict of arguments, not {type(made).__name__}")
+    return made
+
+
+def checked(domain: Domain, given: Input, answer: Any, expected: Any) -> str:
+    """The task's check; an answer so odd that the check itself fails on it is wrong, not a fault of ours."""
+    try:
+        return domain.check(given, answer, expected)
+    except Exception as error:  # a user's check may fail in any way on an answer it did not foresee
+        return f"the check cannot make sense of the answer {brief(answer)} ({type(error).__name__}: {error})"
+
+
+def make_setup(domain: Domain, rng: np.random.Generator) -> Input | None:
+    """The data a worker is set up with, if the task has any."""
+    return guarded("make_setup", lambda: domain.make_setup(rng))
+
+
+def edge_inputs(domain: Domain) -> Sequence[Input]:
+    """The inputs that every candidate must get right."""
+    return guarded("edge_inputs", domain.edge_inputs)
+
+
+def guarded(name: str, call: Callable[[], T]) -> T:
+    """What a function of the task's judge returns; however it fails, that is one kind of trouble."""
+    try:
+        return call()
+    except OutpaceError:
+        raise
+    except Exception as error:
+        raise TaskError(f"{name} failed: {type(error).__name__}: {error}") from error

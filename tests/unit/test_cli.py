@@ -1,0 +1,477 @@
+"""The command line: what a person types, reads and can rely on."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from run_facts import Judging, Scripted, begin, code, said
+
+from outpace import machine
+from outpace.archive import Archive
+from outpace.budget import Budget
+from outpace.candidate import Candidate
+from outpace.cli import app, main, plain
+from outpace.cli.export import diff
+from outpace.cli.progress import Progress
+from outpace.judge.verdict import Outcome, Verdict
+from outpace.loop import loop
+from outpace.taskfile import load_task
+
+COMMANDS = sorted(name for name in app if not name.startswith("-"))
+FILES = {
+    "sum.c": """
+        int total(const int *x, int n) {
+            int sum = 0;
+            for (int i = 0; i < n; i++) sum += x[i];
+            return sum;
+        }
+        """,
+    "task.toml": """
+        name = "total"
+        editable = ["sum.c"]
+        build = { flag_choices = [["-O2", "-O3"]] }
+        entry = { kind = "c", function = "int total(const int *x, int n)" }
+        """,
+    "judge.py": """
+        import numpy as np
+
+        def make_input(rng):
+            n = int(rng.integers(20000, 40000))
+            return {"x": rng.integers(-99, 99, n, dtype=np.int32), "n": n}
+        """,
+}
+
+Cli = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Cli:
+    """Type a command in an empty folder; gives the exit code and what was printed."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def run(*words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["outpace", *words])
+        with pytest.raises(SystemExit) as end:
+            main()
+        out, err = capsys.readouterr()
+        return int(end.value.code or 0), out, err
+
+    return run
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a small task."""
+    made = tmp_path / "total"
+    made.mkdir()
+    for name, text in FILES.items():
+        (made / name).write_text(textwrap.dedent(text))
+    return made
+
+
+@pytest.fixture
+def archive(tmp_path: Path, folder: Path) -> Path:
+    """An archive with a run of five trials on that task: 1.2x, wrong, 1.5x, not built, unusable."""
+    task = load_task(folder)
+    texts = [code(1.2), "wrong", code(1.5), "build_failed \x1b[31mred\x1b[0m\n"]
+
+    class Examiner(Judging):
+        def judge(self, candidate: Candidate) -> Verdict:
+            found = super().judge(candidate)
+            return (
+                dataclasses.replace(found, reason=f"{candidate.files['sum.c']}\nmore")
+                if found.speed_up is None
+                else found
+            )
+
+    with Archive.open(tmp_path / ".outpace/archive.sqlite") as made:
+        run = begin(
+            made,
+            Scripted([*map(said, texts), "what?"]),
+            Examiner(),
+            name="first",
+            budget=Budget(5),
+            task=task,
+            machine=machine.describe(),
+        )
+        loop(run)
+    return tmp_path / ".outpace"
+
+
+# Every command
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself_and_each_of_its_parameters(command: str, cli: Cli) -> None:
+    status, out, err = cli(command, "--help")
+    assert (status, err) == (0, "")
+    assert "Usage: outpace" in out and len(out.splitlines()) > 4
+    bare = [line for line in out.splitlines() if re.fullmatch(r"│\s*\*?\s*[A-Z-]*\s*--[\w-]+( --[\w-]+)*\s*│", line)]
+    assert bare == [], "a parameter without a word of help"
+    assert "--json" in out or command == "mcp", "every command can be read by a program"
+    assert max(map(len, out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("bogus",),
+        ("run",),
+        ("run", "x", "--trials", "many"),
+        ("run", "x", "--unheard-of"),
+        ("show", "a", "b", "c"),
+        ("init", "x.c"),
+        ("try",),
+        ("verify",),
+        ("prompt",),
+    ],
+)
+def test_a_wrong_command_line_is_told_in_one_line_and_ends_with_2(words: tuple[str, ...], cli: Cli) -> None:
+    status, out, err = cli(*words)
+    assert (status, out) == (2, "")
+    assert len(err.splitlines()) == 1 and err.startswith("outpace: ") and "--help" in err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "nowhere"),
+        ("try", "nowhere"),
+        ("show",),
+        ("show", "x"),
+        ("export",),
+        ("prompt", "nowhere"),
+        ("tasks", "nowhere"),
+        ("init", "nowhere.c", "f"),
+        ("verify", "nowhere.json"),
+        ("report",),
+    ],
+)
+def test_an_error_is_one_line_and_ends_with_1(words: tuple[str, ...], cli: Cli, tmp_path: Path) -> None:
+    status, out, err = cli(*words)
+    assert (status, out) == (1, "")
+    assert len(err.splitlines()) == 1 and err.startswith("outpace: ")
+    assert list(tmp_path.iterdir()) == [], "a failed command left something behind"
+
+
+def test_an_error_of_several_lines_becomes_one_without_control_characters() -> None:
+    assert (
+        plain.flat("a.c:1: error\n  \x1b[31mred;\n\nmore\n") == "a.c:1: error; \N{REPLACEMENT CHARACTER}[31mred; more"
+    )
+
+
+# show
+
+
+@pytest.mark.usefixtures("archive")
+def test_show_lists_the_runs(cli: Cli) -> None:
+    status, out, _ = cli("show")
+    assert status == 0 and "first" in out and "1.50x" in out
+    assert [each["run"] for each in json.loads(cli("show", "--json")[1])] == ["first"]
+
+
+@pytest.mark.usefixtures("archive")
+def test_show_tells_a_runs_best_its_verdicts_its_costs_and_its_last_failures(cli: Cli) -> None:
+    status, out, _ = cli("show", "first")
+    assert status == 0
+    assert "best: 1.50x (1.47 to 1.53), trial 3, confirmed in fresh processes" in out
+    assert "trials: 5 (1 build_failed, 2 ok, 1 unusable, 1 wrong)" in out
+    assert "600 tokens in, 60 out" in out, "the reply without an analysis was asked for twice"
+    failures = re.findall(r"^ *(\d) +(unusable|build_failed|wrong) ", out, re.MULTILINE)
+    assert failures == [("5", "unusable"), ("4", "build_failed"), ("2", "wrong")]
+    assert max(map(len, out.splitlines())) <= 80
+    found = json.loads(cli("show", "total", "--json")[1])
+    assert (found["best"]["trial"], found["cost"]["tokens_in"], len(found["top"])) == (3, 600, 2)
+
+
+@pytest.mark.usefixtures("archive")
+def test_nothing_a_candidate_wrote_reaches_the_terminal_as_a_control_character(cli: Cli) -> None:
+    for words in (("show", "first"), ("show", "first", "--trial", "4")):
+        assert "\x1b" not in cli(*words)[1]
+
+
+@pytest.mark.usefixtures("archive")
+def test_show_prints_one_trial_with_prompt_reply_and_verdict(cli: Cli) -> None:
+    status, out, _ = cli("show", "first", "--trial", "3")
+    places = [
+        out.index(part)
+        for part in ("## Prompt", "expert performance engineer", "## Reply", "fast_150", "## Verdict", "1.50x")
+    ]
+    assert status == 0 and places == sorted(places)
+    assert json.loads(cli("show", "first", "--trial", "2", "--json")[1])["verdict"]["outcome"] == "wrong"
+
+
+@pytest.mark.usefixtures("archive")
+def test_show_says_which_trials_there_are(cli: Cli) -> None:
+    assert "has no trial 9: it has 1 to 5" in cli("show", "first", "--trial", "9")[2]
+
+
+# export
+
+
+@pytest.mark.usefixtures("archive")
+def test_the_exported_patch_turns_the_reference_into_the_winner(folder: Path, cli: Cli, tmp_path: Path) -> None:
+    status, _, err = cli("export", "first", "--out", "won.patch")
+    assert status == 0 and "patch -p1" in err
+    subprocess.run(
+        ["git", "apply", "../won.patch"],
+        cwd=folder,
+        check=True,
+        env={**os.environ, "GIT_CEILING_DIRECTORIES": str(tmp_path)},
+    )
+    assert (folder / "sum.c").read_text() == code(1.5)
+    assert json.loads(cli("export", "--json")[1])["patch"] == (tmp_path / "won.patch").read_text()
+
+
+def test_what_is_not_proven_is_exported_only_when_that_is_said(folder: Path, cli: Cli, tmp_path: Path) -> None:
+    with Archive.open(tmp_path / ".outpace/archive.sqlite") as made:
+        loop(begin(made, Scripted([said(code(1.02))]), Judging(), task=load_task(folder)))
+    status, out, err = cli("export")
+    assert (status, out) == (1, "") and "nothing proven faster" in err and "--unproven" in err
+    assert cli("export", "--unproven")[1].startswith("diff --git a/sum.c b/sum.c\n")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("a\nb\n", "a\nc\n"),
+        ("a", "b"),
+        ("a\n", "a"),
+        ("a", "a\n"),
+        ("", "a\n"),
+        ("a\r\nb\r\n", "a\r\nc\r\n"),
+        ("a\fb\n", "a\fc\n"),
+        ("x\n" * 50, "x\n" * 20 + "y\n" + "x\n" * 30),
+        ("\u2028a\n", "\u2028b\n"),
+    ],
+)
+def test_git_takes_every_patch(before: str, after: str, tmp_path: Path) -> None:
+    name = "with space.c"
+    (tmp_path / name).write_bytes(before.encode())
+    (tmp_path / "p").write_bytes(diff({name: before}, {name: after}).encode())
+    environment = {**os.environ, "GIT_CEILING_DIRECTORIES": str(tmp_path.parent)}
+    done = subprocess.run(["git", "apply", "p"], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / name).read_bytes().decode() == after
+
+
+# prompt
+
+
+def test_prompt_shows_the_next_question_and_records_nothing(archive: Path, folder: Path, cli: Cli) -> None:
+    before = _rows(archive)
+    status, out, _ = cli("prompt", str(folder), "--name", "first")
+    assert status == 0 and "fast_150" in out, "the best candidate is not among the exemplars"
+    assert json.loads(cli("prompt", str(folder), "--name", "first", "--json")[1])["trial"] == 6
+    assert _rows(archive) == before
+
+
+def test_prompt_of_a_task_that_was_never_run_makes_no_archive(folder: Path, cli: Cli, tmp_path: Path) -> None:
+    status, out, _ = cli("prompt", str(folder))
+    assert status == 0 and "int total" in out
+    assert not (tmp_path / ".outpace").exists()
+
+
+def _rows(archive: Path) -> list[Any]:
+    with Archive.open(archive / "archive.sqlite") as opened:
+        return [*opened.runs(), *opened.trials()]
+
+
+# tasks
+
+
+@pytest.mark.usefixtures("folder")
+def test_tasks_lists_good_and_bad_ones_and_says_what_is_bad(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad/task.toml").write_text("name = 3\n")
+    status, out, _ = cli("tasks", ".")
+    assert status == 1, "a task that cannot be used is a no"
+    assert re.search(r"^total +C +good +int total", out, re.MULTILINE) and re.search(r"^bad +wrong", out, re.MULTILINE)
+    found = {each["folder"]: each for each in json.loads(cli("tasks", "--json")[1])}
+    assert found["total"]["problem"] == "" and "str" in found["bad"]["problem"]
+
+
+@pytest.mark.usefixtures("folder")
+def test_tasks_finds_each_task_once(cli: Cli) -> None:
+    assert len(json.loads(cli("tasks", ".", "total", "--json")[1])) == 1
+
+
+# init
+
+
+@pytest.fixture
+def jailed() -> None:
+    """These run the judge; a machine without any jail cannot."""
+    from outpace.judge.jail import bubblewrap_works, fallback_works
+
+    why = bubblewrap_works() and fallback_works()
+    if why:
+        pytest.skip(f"no jail: {why}")
+
+
+@pytest.mark.usefixtures("jailed")
+def test_init_makes_a_task_that_the_judge_takes_as_it_is(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "sum.c").write_text(FILES["sum.c"])
+    tmp_path.chmod(0o755)
+    status, out, err = cli("init", "sum.c", "total", "--json")
+    made = json.loads(out)
+    assert status == 0, err
+    assert (made["fill_in"], made["task"]) == ([], "total") and made["seconds_per_call"] > 0
+    assert load_task(tmp_path / "total").editable == ("sum.c",)
+
+
+@pytest.mark.usefixtures("jailed")
+def test_init_names_the_line_to_fill_in_where_a_guess_fails(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "code.py").write_text("def f(items):\n    raise ValueError('never right')\n")
+    tmp_path.chmod(0o755)
+    status, out, _ = cli("init", "code.py", "f", "--out", "made")
+    assert status == 0
+    place = re.search(r"^  made/judge\.py:(\d+): .*never right", out, re.MULTILINE)
+    assert place is not None
+    assert (tmp_path / "made/judge.py").read_text().splitlines()[int(place[1]) - 2].startswith("def make_input")
+
+
+def test_init_does_not_write_over_what_is_there(cli: Cli, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "sum.c").write_text(FILES["sum.c"])
+    status, _, err = cli("init", "sum.c", "total")
+    assert status == 1 and "is there already" in err
+    assert sorted(each.name for each in folder.iterdir()) == sorted(FILES)
+
+
+# Progress
+
+
+def test_a_log_gets_one_line_per_trial_without_control_characters(tmp_path: Path) -> None:
+    log = io.StringIO()
+    with Archive.open(tmp_path / "archive.sqlite") as made:
+        replies = [said(code(1.2)), said("wrong"), said(code(1.5))]
+        run = begin(made, Scripted(replies), Judging(), budget=Budget(3))
+        with Progress(quiet=False, console=Console(file=log, width=80, highlight=False)) as progress:
+            progress.begin(run)
+            progress.doing("building")
+            loop(run, progress.judged)
+    lines = log.getvalue().splitlines()
+    assert len(lines) == 4, lines
+    assert not re.search(r"[\x00-\x09\x0b-\x1f]", log.getvalue())
+    assert lines[1].startswith("trial 1: 1.20x (1.18 to 1.22), the best so far: 1.20x when confirmed")
+    assert lines[2].startswith("trial 2: wrong: it is wrong; best 1.20x")
+    assert "best 1.50x (1.47 to 1.53); 2 ok, 1 wrong; spent 0.0 min, 330 tokens" in lines[3] and lines[3].endswith(
+        "left 0 trials"
+    )
+
+
+def test_a_terminal_keeps_to_its_width(tmp_path: Path) -> None:
+    screen = io.StringIO()
+    with Archive.open(tmp_path / "archive.sqlite") as made:
+        run = begin(made, Scripted([said("wrong")]), Judging(), budget=Budget(3))
+        console = Console(file=screen, width=80, force_terminal=True, highlight=False)
+        with Progress(quiet=False, console=console) as progress:
+            progress.begin(run)
+            progress.doing("x" * 300)
+            progress.judged(1, Verdict(Outcome.CRASHED, f"{'y' * 300} \x1b[2J\nsecond line"))
+    plain_text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen.getvalue())
+    assert max(len(line) for line in re.split(r"[\r\n]", plain_text)) <= 80
+    assert "\x1b[2J" not in screen.getvalue() and "second line" not in plain_text
+
+
+# Ctrl-C
+
+
+def _alive(mark: str) -> list[str]:
+    """The processes that have this text in their command line or folder."""
+    found = []
+    for each in Path("/proc").iterdir():
+        try:
+            if each.name.isdigit() and mark in (each / "cmdline").read_bytes().replace(b"\0", b" ").decode(
+                "utf-8", "replace"
+            ):
+                found.append((each / "cmdline").read_text().replace("\0", " ")[:200])
+        except OSError:
+            continue
+    return found
+
+
+@pytest.fixture
+def started(tmp_path: Path, folder: Path) -> Iterator[Callable[[], subprocess.Popen[str]]]:
+    """A real run in a process of its own, which is ended with the test."""
+    processes: list[subprocess.Popen[str]] = []
+    tmp_path.chmod(0o755)
+    choice = "// outpace: choose 1 2 3 4\n#define STEP 1\n"
+    (folder / "sum.c").write_text(choice + textwrap.dedent(FILES["sum.c"]).replace("i++", "i += STEP"))
+
+    def start() -> subprocess.Popen[str]:
+        words = ["run", str(folder), "--trials", "1", "--folder", str(tmp_path / "kept")]
+        processes.append(
+            subprocess.Popen(
+                [sys.executable, "-c", "from outpace.cli import main; main()", *words],
+                cwd=tmp_path,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                start_new_session=True,
+            )
+        )
+        return processes[-1]
+
+    yield start
+    for each in processes:
+        if each.poll() is None:
+            each.kill()
+            each.communicate()
+
+
+def _judging(kept: Path) -> bool:
+    """Whether a reply is being judged, with a process in the jail."""
+    if not (kept / "archive.sqlite").is_file():
+        return False
+    with Archive.open(kept / "archive.sqlite") as archive:
+        asked = [each.state for each in archive.trials()]
+    return asked == ["answered"] and len(_alive(str(kept / "work"))) > 0
+
+
+@pytest.mark.usefixtures("jailed")
+def test_ctrl_c_ends_a_run_cleanly_and_the_same_command_goes_on(
+    started: Callable[[], subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    kept = tmp_path / "kept"
+    first = started()
+    while not _judging(kept):
+        assert first.poll() is None, first.communicate()
+        time.sleep(0.02)
+    first.send_signal(signal.SIGINT)
+    out, err = first.communicate(timeout=30)
+    assert (first.returncode, out) == (130, ""), err
+    assert "the same command again goes on with it" in err and err.endswith("outpace: stopped\n")
+    assert "Traceback" not in err
+    assert _alive(str(kept)) == [] and list((kept / "work").iterdir()) == []
+    second = started()
+    _, err = second.communicate()
+    assert second.returncode == 0, err
+    with Archive.open(kept / "archive.sqlite") as archive:
+        assert [(each.number, each.state) for each in archive.trials()] == [(1, "judged")]
+
+
+@pytest.mark.usefixtures("archive")
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "from outpace.cli import main; main()", "show", "first", "--trial", "3"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None and process.stderr is not None
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait() in (0, 1)

@@ -46,9 +46,7 @@ HISTORIES: dict[str, Callable[[int], bool]] = {
 def source(task: Task, serial: int) -> Candidate:
     """A candidate of its own for each serial number."""
     chance = random.Random(serial)
-    lines = [
-        f"static const long k{serial}_{at} = {chance.getrandbits(40)};" for at in range(SOURCE_BYTES // 45)
-    ]
+    lines = [f"static const long k{serial}_{at} = {chance.getrandbits(40)};" for at in range(SOURCE_BYTES // 45)]
     return Candidate({task.editable[0]: "\n".join(lines) + "\n"}, task.build.flags)
 
 
@@ -60,9 +58,7 @@ def verdict_on(candidate: Candidate, *, failed: bool = False) -> Verdict:
     ratio = chance.lognormvariate(0.2, 0.3)
 
     def samples() -> tuple[Sample, ...]:
-        return tuple(
-            Sample(chance.getrandbits(24), chance.getrandbits(24), chance.getrandbits(12)) for _ in range(2)
-        )
+        return tuple(Sample(chance.getrandbits(24), chance.getrandbits(24), chance.getrandbits(12)) for _ in range(2))
 
     buckets = tuple(Bucket(samples(), samples(), 40, chance.getrandbits(63)) for _ in range(16))
     return Verdict(Outcome.OK, "", SpeedUp(ratio, ratio * 0.99, ratio * 1.01, ratio > 1.02, 16), buckets, 1.3)
@@ -99,9 +95,7 @@ class FreePolicy:
         pass
 
 
-def fill(
-    archive: Archive, task: Task, trials: int, failed: Callable[[int], bool], here: machine.Machine
-) -> None:
+def fill(archive: Archive, task: Task, trials: int, failed: Callable[[int], bool], here: machine.Machine) -> None:
     """A finished run of this many trials."""
     record = archive.start_run(
         "long", task, "free", Settings().stored(), 1, dataclasses.asdict(here), machine_key=here.key
@@ -112,9 +106,7 @@ def fill(
         candidate = source(task, number)
         parent = chance.choice(parents[-50:])
         shown = [hash_ for hash_ in (parent,) if hash_ is not None]
-        trial = archive.ask(
-            record, f"{task.description}\n{candidate.files[task.editable[0]]}" * 2, shown, parent
-        )
+        trial = archive.ask(record, f"{task.description}\n{candidate.files[task.editable[0]]}" * 2, shown, parent)
         reply = answer.render(candidate, None, ANALYSIS, "One table lookup less.")
         trial = archive.answer(trial, reply, Cost(3000, 1500, 0.01, 20.0, 1))
         verdict = verdict_on(candidate, failed=failed(number))
@@ -219,12 +211,8 @@ def measure(trials: int, repeats: int) -> tuple[list[dict[str, object]], list[di
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--trials", type=int, default=10_000, help="trials in the archive before anything is timed"
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--trials", type=int, default=10_000, help="trials in the archive before anything is timed")
     parser.add_argument("--repeats", type=int, default=40, help="timed trials per rule")
     parser.add_argument("--out", type=Path, default=HERE / "results" / "loop-overhead.json")
     options = parser.parse_args()

@@ -54,21 +54,18 @@ struct CallRecord {
 static_assert(sizeof(CallRecord) == 16);
 
 enum class SlotKind : std::uint32_t {
-    immediate = 0,  // the 64 bits a
-    input = 1,      // pointer to input + a
-    output = 2,     // pointer to output + a
-    in_place = 3,   // pointer to output + a, where LOAD copied c bytes from input + b
-    result = 4,     // no argument: output + a receives the 8 bytes of the return value; always last
+    immediate = 0,  // these 64 bits
+    input = 1,      // pointer to this offset of the input region
+    output = 2,     // pointer to this offset of the output region
+    result = 3,     // no argument: that offset of the output region receives the return value; always last
 };
 
 struct Slot {
     std::uint32_t kind;
     std::uint32_t reserved;
-    std::uint64_t a;
-    std::uint64_t b;
-    std::uint64_t c;
+    std::uint64_t value;
 };
-static_assert(sizeof(Slot) == 32);
+static_assert(sizeof(Slot) == 16);
 
 // A call of a command: the header, its parts, then the data they point to.
 struct CommandRecord {

@@ -6,7 +6,7 @@
 // accepts a reply only with the nonce it has just sent.
 //
 // LOAD turns call records into argument arrays, so that GO is a loop of plain indirect calls. GO uses the
-// load up: in-place arguments are changed by their call, and a second GO would time other work.
+// load up: what a call leaves in the output region is its answer, and a second GO would overwrite it.
 
 #include <dlfcn.h>
 #include <signal.h>
@@ -126,32 +126,25 @@ const char* Batch::load_record(const CallRecord& record, const std::byte* slots,
         std::memcpy(&slot, slots + index * sizeof slot, sizeof slot);
         switch (static_cast<SlotKind>(slot.kind)) {
             case SlotKind::immediate:
-                *next_++ = slot.a;
+                *next_++ = slot.value;
                 break;
             case SlotKind::input:
-                if (!regions.input.holds(slot.a, 0)) {
+                if (!regions.input.holds(slot.value, 0)) {
                     return "an input argument lies outside the input region";
                 }
-                *next_++ = reinterpret_cast<std::uint64_t>(regions.input.base + slot.a);
+                *next_++ = reinterpret_cast<std::uint64_t>(regions.input.base + slot.value);
                 break;
             case SlotKind::output:
-                if (!regions.output.holds(slot.a, 0)) {
+                if (!regions.output.holds(slot.value, 0)) {
                     return "an output argument lies outside the output region";
                 }
-                *next_++ = reinterpret_cast<std::uint64_t>(regions.output.base + slot.a);
-                break;
-            case SlotKind::in_place:
-                if (!regions.input.holds(slot.b, slot.c) || !regions.output.holds(slot.a, slot.c)) {
-                    return "an in-place argument lies outside its region";
-                }
-                std::memcpy(regions.output.base + slot.a, regions.input.base + slot.b, slot.c);
-                *next_++ = reinterpret_cast<std::uint64_t>(regions.output.base + slot.a);
+                *next_++ = reinterpret_cast<std::uint64_t>(regions.output.base + slot.value);
                 break;
             case SlotKind::result:
-                if (index + 1 != record.slots || slot.a % 8 != 0 || !regions.output.holds(slot.a, 8)) {
+                if (index + 1 != record.slots || slot.value % 8 != 0 || !regions.output.holds(slot.value, 8)) {
                     return "a result must be the last slot, aligned, and inside the output region";
                 }
-                call.result = reinterpret_cast<std::uint64_t*>(regions.output.base + slot.a);
+                call.result = reinterpret_cast<std::uint64_t*>(regions.output.base + slot.value);
                 break;
             default:
                 return "a slot has an unknown kind";

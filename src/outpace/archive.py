@@ -334,6 +334,13 @@ class Archive:
 
     def scored(self, task_hash: str, run: RunRecord | None = None) -> list[Scored]:
         """The candidates that are ok, one entry each, first found first; `trial` is the trial's id."""
+        return self._up_to_date(task_hash, run).scored()
+
+    def score(self, run: RunRecord, candidate_hash: str) -> Scored | None:
+        """A candidate's entry among those of a run, if it is ok there."""
+        return self._up_to_date(run.task_hash, run).of(candidate_hash)
+
+    def _up_to_date(self, task_hash: str, run: RunRecord | None) -> Scores:
         scores = self._scores.setdefault((task_hash, run.id if run else None), Scores())
         condition, values = ("AND v.run = ?", [run.id]) if run else ("", [])
         scores.add(
@@ -346,7 +353,7 @@ class Archive:
                 *values,
             )
         )
-        return scores.scored()
+        return scores
 
     def best(self, run: RunRecord) -> Scored | None:
         """The run's fastest candidate that is a win, or else its fastest."""
@@ -375,9 +382,7 @@ class Archive:
 
     def costs(self, run: RunRecord) -> Cost:
         """What all trials of a run cost, open ones included."""
-        sums = ", ".join(f"coalesce(sum({name}), 0)" for name in COST_COLUMNS)
-        row = self._rows(f"SELECT {sums} FROM trials WHERE run = ?", run.id)[0]
-        return Cost(*row)
+        return Cost(*self._rows(f"SELECT {', '.join(COST_COLUMNS)} FROM runs WHERE id = ?", run.id)[0])
 
     def outcome_counts(self, run: RunRecord) -> dict[str, int]:
         """How many trials of a run had each outcome, confirmations apart."""
@@ -477,7 +482,8 @@ def _insert(database: sqlite3.Connection, statement: str, values: Sequence[objec
 def _add_cost(database: sqlite3.Connection, trial: Trial, cost: Cost) -> None:
     sums = ", ".join(f"{name} = {name} + ?" for name in COST_COLUMNS)
     values = [getattr(cost, name) for name in COST_COLUMNS]
-    database.execute(f"UPDATE trials SET {sums} WHERE id = ?", (*values, trial.id))
+    for table, number in (("trials", trial.id), ("runs", trial.run)):
+        database.execute(f"UPDATE {table} SET {sums} WHERE id = ?", (*values, number))
 
 
 def _keep_state(database: sqlite3.Connection, trial: Trial, state: bytes | None) -> None:

@@ -56,6 +56,10 @@ class Scores:
         self._confirmed.add(scored.hash)
         self._rejected.discard(scored.hash)
 
+    def of(self, candidate_hash: str) -> Scored | None:
+        """The entry of one candidate."""
+        return self._best.get(candidate_hash)
+
     def scored(self) -> list[Scored]:
         """One entry per candidate, in the order in which they were first found."""
         return list(self._best.values())

@@ -177,10 +177,8 @@ class Run:
         return self._archive.ask(self.record, text, [each.hash for each in choice.shown], parent.hash)
 
     def _prompt_of(self, trial: Trial) -> Prompt:
-        by_hash = {each.hash: each for each in self._archive.scored(self.task.hash, self.record)}
-        shown = tuple(
-            Shown(self._archive.candidate(hash_), by_hash[hash_]) for hash_ in trial.exemplars if hash_ in by_hash
-        )
+        scores = [self._archive.score(self.record, hash_) for hash_ in trial.exemplars]
+        shown = tuple(Shown(self._archive.candidate(each.hash), each) for each in scores if each is not None)
         parent = self._candidate_of(trial.parent)
         return Prompt(trial.prompt, self.task, trial.number, self.record.seed, parent, shown)
 

@@ -72,11 +72,10 @@ class Skeleton:
         judge = skeleton_text.resized(self.files["judge.py"].decode(), size)
         return replace(self, files={**self.files, "judge.py": judge.encode()})
 
-    def guess(self) -> Gap:
-        """The first guessed line, for a guess that turned out not to work."""
-        lines = self.files["judge.py"].decode().splitlines()
-        at = lines.index("def make_input(rng: np.random.Generator) -> dict:")
-        return Gap("judge.py", at + 2, lines[at + 1].strip())
+    def line(self, file: str, start: str, what: str) -> Gap:
+        """The line of a file that starts so, for something found wrong with it later."""
+        lines = self.files[file].decode().splitlines()
+        return Gap(file, next(at for at, text in enumerate(lines, 1) if text.startswith(start)), what)
 
 
 def skeletons(source: Source, function: str, *, name: str, glue: bool = False) -> list[Skeleton]:

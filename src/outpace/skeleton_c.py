@@ -313,7 +313,8 @@ class _CGuesser:
                 made.lines.append(f"{name} = make_piece(rng, {whole})")
                 self._set_length(pointer, f"len({name})")
             else:
-                made.lines.append(f"{name} = make_text(rng, {length}).encode()")
+                maker = "make_json" if re.search("json", f"{self.function.name} {name}", re.IGNORECASE) else "make_text"
+                made.lines.append(f"{name} = {maker}(rng, {length}).encode()")
         else:
             made.lines.append(f"{name} = {self._values(pointer, length)}")
         made.values[name] = name

@@ -14,6 +14,7 @@ from outpace.skeleton_text import variable
 # Each kind of value with the expression that makes one; `size` is drawn once, braces name other parameters.
 KINDS: Mapping[str, str] = {
     "text": "make_text(rng, size)",
+    "json": "make_json(rng, size)",
     "word": "make_words(rng, 1)[0]",
     "words": "make_words(rng, size)",
     "lines": "make_text(rng, 8 * size).splitlines()",
@@ -59,6 +60,7 @@ _LISTS = ("words", "lines", "ints", "naturals", "sorted", "floats")
 # The last word of a parameter's name, by the kind it suggests; the first kind that fits is taken.
 _NAMES: Sequence[tuple[str, str]] = (
     ("sorted", r"\w*sorted\w*"),
+    ("json", r"json\w*"),
     ("piece", "pattern|needle|sub|substring|substr|prefix|suffix|pat"),
     ("word", r"(?:word|name|token|term)\d*"),
     ("words", "words|names|strings|possibilities|choices|tokens|terms|keys|vocabulary"),
@@ -284,9 +286,11 @@ def _annotated(annotation: ast.expr | None, named: list[str]) -> list[str]:
         return [kind for part in parts for kind in _annotated(part, named)][: 1 if base == "Annotated" else None]
     scalar = _SCALARS.get(base)
     if scalar is not None:
-        near = {"text": ("word", "piece", "text"), "count": ("few", "member", "count"), "array": ("matrix",)}.get(
-            scalar, ()
-        )
+        near = {
+            "text": ("word", "piece", "text", "json"),
+            "count": ("few", "member", "count"),
+            "array": ("matrix",),
+        }.get(scalar, ())
         refined = [{"matrix": "table"}.get(kind, kind) for kind in named if kind in near]
         return refined or ([scalar] if scalar else [])
     if base in (
@@ -339,7 +343,7 @@ def _shape(value: Any, named: list[str]) -> str:
     if isinstance(value, float):
         return "real"
     if isinstance(value, str):
-        return next((kind for kind in named if kind in ("word", "piece", "text")), "text")
+        return next((kind for kind in named if kind in ("word", "piece", "text", "json")), "text")
     if isinstance(value, bytes):
         return "bytes"
     if isinstance(value, list | tuple) and value:

@@ -26,6 +26,12 @@ _TEXT = '''def make_text(rng: np.random.Generator, size: int) -> str:
     joins = rng.integers(0, len(JOINS), size // 4 + 2).tolist()
     text = "".join([WORDS[word] + JOINS[join] for word, join in zip(words, joins, strict=True)])
     return text[:size].ljust(size, "a")'''
+_JSON = '''def make_json(rng: np.random.Generator, size: int) -> str:
+    """A list of small records, padded with spaces to exactly `size` characters."""
+    form = '{"id": %d, "name": "%s",\\n  "ok": true, "xs": [%d.5, -2e3, null]}'
+    numbers = rng.integers(0, 1000000, size // 96).tolist()
+    records = [form % (number, WORDS[number % len(WORDS)], number % 1000) for number in numbers]
+    return f"[{', '.join(records)}]".ljust(size)'''
 _PIECE = '''def make_piece(rng: np.random.Generator, text):
     """A short part of `text`, often changed in one place so that it is not found."""
     size = min(int(rng.integers(2, 9)), len(text))
@@ -53,6 +59,7 @@ _HELPERS: Sequence[tuple[str, str]] = (
     ("SIDE", _SIDE),
     ("WORDS", _WORDS),
     ("make_text", _TEXT),
+    ("make_json", _JSON),
     ("make_piece", _PIECE),
     ("make_words", _MAKE_WORDS),
     ("misspelt", _MISSPELT),

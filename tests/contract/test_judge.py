@@ -158,7 +158,7 @@ PYTHON_CASES = {
     "returns an object": (
         "class Lazy:\n    pass\ndef solve(items):\n    return Lazy()\n",
         Outcome.CRASHED,
-        "Lazy cannot be returned",
+        "Lazy cannot be sent",
     ),
     "leaves by exit": ("import os\ndef solve(items):\n    os._exit(0)\n", Outcome.CRASHED, "ended by itself"),
     "imports what it may not see": (

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from model_server import Call, refuses, says, serving
 
 from outpace import answer
 from outpace.archive import Archive, Cost
@@ -32,7 +35,7 @@ Make = Callable[[], Policy]
 
 
 def ask(trial: int) -> Prompt:
-    return Prompt("Make it faster.", TASK, trial, 11, OWN, ())
+    return Prompt(f"Make it faster, trial {trial}.", TASK, trial, 11, OWN, ())
 
 
 def read(reply: str) -> Candidate:
@@ -41,30 +44,56 @@ def read(reply: str) -> Candidate:
     return found.candidate
 
 
+def reply_to(trial: int) -> str:
+    """What is answered at one of the first REPLIES trials."""
+    unroll = ("1", "2", "8")[trial - 1]
+    changed = Candidate({"k.c": SOURCE.decode().replace("UNROLL 4", f"UNROLL {unroll}")}, OWN.flags)
+    return answer.render(changed, OWN, "The loop counter costs as much as the work.", "Unroll.")
+
+
 def write_archive(path: Path, name: str = "first") -> Path:
     """A run of REPLIES answered trials, and one that was asked alone."""
     with Archive.open(path, clock=lambda: 0.0) as archive:
         run = archive.start_run(name, TASK, "openai", {}, 1, {}, machine_key="here")
-        for unroll in ("1", "2", "8")[:REPLIES]:
-            changed = Candidate({"k.c": SOURCE.decode().replace("UNROLL 4", f"UNROLL {unroll}")}, OWN.flags)
+        for number in range(1, REPLIES + 1):
             trial = archive.ask(run, "Make it faster.", (), OWN.hash)
-            archive.answer(
-                trial,
-                answer.render(changed, OWN, "The loop counter costs as much as the work.", "Unroll."),
-                Cost(5, 5, 1.0),
-            )
+            archive.answer(trial, reply_to(number), Cost(5, 5, 1.0))
         archive.ask(run, "Make it faster.", (), OWN.hash)
     return path
 
 
+def answers_by_trial(call: Call) -> None:
+    """A model whose reply depends on the prompt alone, and which knows no more than REPLIES of them."""
+    trial = int(re.findall(r"\d+", call.server.book.prompts[-1])[0])
+    (says(reply_to(trial)) if trial <= REPLIES else refuses(400, "no more"))(call)
+
+
+def write_replies(folder: Path) -> Path:
+    """The replies as files, named as the agent policy wants them."""
+    folder.mkdir()
+    for trial in range(1, REPLIES + 1):
+        (folder / f"trial-{trial:04d}.reply.md").write_text(reply_to(trial))
+    return folder
+
+
 @pytest.fixture(params=sorted(POLICIES))
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
     """How to make the policy of each name here, twice over if need be."""
-    settings = {"moves": dict, "replay": lambda: {"archive": write_archive(tmp_path / "runs.db")}}
-    if request.param not in settings:
-        pytest.fail(f"policy {request.param} is listed but has no settings here: add them to this suite")
-    given = settings[request.param]()
-    return lambda: make_policy(request.param, **given)
+    replies = write_replies(tmp_path / "replies")
+    # The clock stands still: what a reply took is part of it, and is not the same twice.
+    still: dict[str, Any] = {"clock": lambda: 0.0}
+    with serving(answers_by_trial) as book:
+        settings: dict[str, Callable[[], dict[str, Any]]] = {
+            "moves": dict,
+            "replay": lambda: {"archive": write_archive(tmp_path / "runs.db")},
+            "openai": lambda: {"model": "m", "base_url": book.url, "environment": {}, **still},
+            "command": lambda: {"command": f"sh -c 'cat {replies}/trial-000$OUTPACE_TRIAL.reply.md'", **still},
+            "agent": lambda: {"agent_folder": replies, "reply_seconds": -1.0, "wait": lambda _: None, **still},
+        }
+        if request.param not in settings:
+            pytest.fail(f"policy {request.param} is listed but has no settings here: add them to this suite")
+        given = settings[request.param]()
+        yield lambda: make_policy(request.param, **given)
 
 
 def test_a_policy_bears_the_name_it_is_listed_under(make: Make, request: pytest.FixtureRequest) -> None:

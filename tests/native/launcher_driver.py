@@ -25,9 +25,9 @@ from outpace.judge.jail import launcher_path
 
 NOBODY = 61001
 REGION = 1 << 20
-SETUP, LOAD, GO, QUIT = 1, 2, 3, 4
+SETUP, LOAD, GO, QUIT, PREPARE = 1, 2, 3, 4, 5
 DONE, HELLO, READY, LOAD_FAILED, FORBIDDEN, FAULT, CALL_FAILED = range(7)
-IMMEDIATE, INPUT, OUTPUT, IN_PLACE, RESULT = range(5)
+IMMEDIATE, INPUT, OUTPUT, RESULT = range(4)
 STDIN, FILE, ARGUMENT, STDOUT, OUTPUT_FILE, EXIT, USAGE = range(1, 8)
 TOO_LONG, MISSING = 2**64 - 1, 2**64 - 2
 PATIENCE = 20  # seconds until a hung worker fails the test instead of the suite
@@ -269,7 +269,7 @@ class Worker:
         assert reply is not None and reply.nonce == self.nonce, (reply, self.process.wait())
         return reply
 
-    def call(self, *slots: tuple[int, ...]) -> int:
+    def call(self, *slots: tuple[int, int]) -> int:
         """One call whose result goes to the start of the output region."""
         assert self.ask(LOAD, record(*slots, (RESULT, 0))).status == DONE
         assert self.ask(GO).status == DONE
@@ -279,15 +279,12 @@ class Worker:
         return self.process.wait(timeout=PATIENCE)
 
 
-def record(*slots: tuple[int, ...]) -> bytes:
-    rows = [
-        struct.pack("<IIQQQ", slot[0], 0, *(value % 2**64 for value in (*slot[1:], 0, 0, 0)[:3]))
-        for slot in slots
-    ]
-    return struct.pack("<IIQ", len(slots), 0, 16 + 32 * len(slots)) + b"".join(rows)
+def record(*slots: tuple[int, int]) -> bytes:
+    rows = [struct.pack("<IIQ", kind, 0, value % 2**64) for kind, value in slots]
+    return struct.pack("<IIQ", len(slots), 0, 16 + 16 * len(slots)) + b"".join(rows)
 
 
-def immediates(*values: int) -> list[tuple[int, ...]]:
+def immediates(*values: int) -> list[tuple[int, int]]:
     return [(IMMEDIATE, value) for value in (*values, *[0] * (7 - len(values)))]
 
 

@@ -343,7 +343,16 @@ def test_init_names_the_line_to_fill_in_where_a_guess_fails(cli: Cli, tmp_path: 
     assert status == 0
     place = re.search(r"^  made/judge\.py:(\d+): .*never right", out, re.MULTILINE)
     assert place is not None
-    assert (tmp_path / "made/judge.py").read_text().splitlines()[int(place[1]) - 2].startswith("def make_input")
+    assert (tmp_path / "made/judge.py").read_text().splitlines()[int(place[1]) - 1].startswith("def make_input")
+
+
+@pytest.mark.usefixtures("jailed")
+def test_init_names_the_line_that_does_not_build(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "broken.c").write_text("int f(int n) {\n    return n\n}\n")
+    tmp_path.chmod(0o755)
+    assert re.search(
+        r"^  made/broken\.c:2: it does not build: ", cli("init", "broken.c", "f", "--out", "made")[1], re.MULTILINE
+    )
 
 
 def test_init_does_not_write_over_what_is_there(cli: Cli, folder: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -330,3 +331,9 @@ def test_a_generated_wrapper_compiles_without_a_warning(tmp_path: Path) -> None:
         ["cc", "-Wall", "-Wextra", "-Werror", "-c", "outpace_glue.c"], cwd=tmp_path, capture_output=True
     )
     assert done.returncode == 0, done.stderr.decode()
+
+
+@pytest.mark.parametrize("size", [4, 100, 5000])
+def test_what_is_named_json_gets_json_of_the_size_drawn(size: int) -> None:
+    made = drawn(of("int f(const char *json, int n) { return n; }", "f").sized(size))
+    assert len(made["json"]) == made["n"] and isinstance(json.loads(made["json"]), list)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from outpace.cli.plain import flat
 from outpace.domains.program import ProgramDomain
 from outpace.errors import HarnessError, TaskError
 from outpace.judge.jail import JailKind, best_jail
@@ -88,6 +89,8 @@ def make(source: Path, function: str, name: str, jail: JailKind, say: Callable[[
             if not found.problem:
                 return Made(skeleton, found, ())
             first = first or Made(skeleton, found, (_failing(skeleton, found),))
+            if found.slow:
+                break  # at the smallest size: other values would not help either
             missing = re.search(r"undefined symbol: (\w+)", found.problem)
             more = add_unit(given, source, missing[1]) if missing and len(given.units) < _UNITS else None
             if more is not None:
@@ -114,11 +117,20 @@ def _fitted(rehearsal: Rehearsal, skeleton: Skeleton) -> tuple[Skeleton, Rehears
 
 
 def _failing(skeleton: Skeleton, found: Rehearsed) -> Gap:
-    guess = skeleton.guess()
-    return Gap(
-        guess.file,
-        guess.line,
-        f"the guessed inputs do not work ({' '.join(found.problem.split())[:300]}); write make_input from here on",
+    """The line to look at: where the compiler stopped, where something is missing, or where the guess begins."""
+    problem = flat(found.problem)[:300]
+    broken = re.search(r"([^\s:]+):(\d+):(?:\d+:)? (?:fatal )?error: (.*)", found.problem)
+    if broken and broken[1] in skeleton.files:
+        return Gap(broken[1], int(broken[2]), f"it does not build: {broken[3].strip()}")
+    if missing := re.search(r"undefined symbol: (\S+)", found.problem):
+        return skeleton.line(
+            "task.toml", "sources =", f"add the file that defines {missing[1]}, which the source needs"
+        )
+    if missing := re.search(r"No module named '([\w.]+)'", found.problem):
+        what = f"add [environment] packages = [...] with the distribution that has {missing[1]}, or copy it here"
+        return skeleton.line("task.toml", "[entry]", what)
+    return skeleton.line(
+        "judge.py", "def make_input", f"the guessed inputs do not work ({problem}); write this function"
     )
 
 

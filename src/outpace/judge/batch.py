@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from outpace.errors import TaskError
-from outpace.judge import wire
+from outpace.judge import unmarshal, wire
 from outpace.judge.abi import C_TYPES, Parameter, Signature
 from outpace.task import Output
 
@@ -23,9 +23,9 @@ POISON = 0xA5
 MAPPED_STREAM = 8 << 20
 _ALIGN = 64
 _RECORD = struct.Struct("<IIQ")
-_SLOT = struct.Struct("<IIQQQ")
+_SLOT = struct.Struct("<IIQ")
 _PART = struct.Struct("<IIQQQQQQ")
-_IMMEDIATE, _INPUT, _OUTPUT, _RESULT = 0, 1, 2, 4
+_IMMEDIATE, _INPUT, _OUTPUT, _RESULT = range(4)
 _STDIN, _FILE, _ARGUMENT, _STDOUT, _OUTPUT_FILE, _EXIT, _USAGE = range(1, 8)
 _TOO_LONG, _MISSING = 2**64 - 1, 2**64 - 2
 
@@ -69,7 +69,7 @@ def function_batch(signature: Signature, inputs: Sequence[Mapping[str, Any]]) ->
         for parameter in signature.parameters:
             row.append(_slot(parameter, values[parameter.name], arena, outputs, reads))
         at = outputs.reserve(8)
-        row.append(_SLOT.pack(_RESULT, 0, at, 0, 0))
+        row.append(_SLOT.pack(_RESULT, 0, at))
         if signature.returns != "void":
             reads.append(("return", at, signature.returns, ()))
         records.append(b"".join(row))
@@ -119,21 +119,21 @@ def _slot(
     reads: list[tuple[str, int, str, tuple[int, ...]]],
 ) -> bytes:
     if not parameter.pointer:
-        return _SLOT.pack(_IMMEDIATE, 0, _bits(parameter, value), 0, 0)
+        return _SLOT.pack(_IMMEDIATE, 0, _bits(parameter, value))
     if isinstance(value, Output):
         if not parameter.output:
             raise TaskError(f"'{parameter.name}' is const: it cannot be an Output")
         dtype = _fitting(parameter, np.dtype(value.dtype))
         at = outputs.reserve(dtype.itemsize * _count(value.shape))
         reads.append((parameter.name, at, dtype.str, value.shape))
-        return _SLOT.pack(_OUTPUT, 0, at, 0, 0)
+        return _SLOT.pack(_OUTPUT, 0, at)
     array = _array(parameter, value)
     if not parameter.output:
-        return _SLOT.pack(_INPUT, 0, arena.add(array), 0, 0)
+        return _SLOT.pack(_INPUT, 0, arena.add(array))
     # The judge copies it, not the worker: what a worker does before the calls must cost nothing worth stealing.
     at = outputs.place(array)
     reads.append((parameter.name, at, array.dtype.str, array.shape))
-    return _SLOT.pack(_OUTPUT, 0, at, 0, 0)
+    return _SLOT.pack(_OUTPUT, 0, at)
 
 
 def _array(parameter: Parameter, value: Any) -> np.ndarray[Any, Any]:
@@ -228,7 +228,7 @@ class _Space:
 def python_batch(inputs: Sequence[Mapping[str, Any]], output_bytes: int) -> Batch:
     """Calls of a Python function: each a length and the keyword arguments on the wire; answers come the same way."""
     try:
-        data = b"".join(wire.pack_call(dict(values)) for values in inputs)
+        data = b"".join(wire.pack(dict(values)) for values in inputs)
     except wire.WireError as error:
         raise TaskError(f"make_input gives what cannot be sent: {error}") from None
 
@@ -265,8 +265,8 @@ def _read_wire(region: memoryview, count: int) -> list[Any]:
             raise BadAnswer(f"answer {number} claims {size} bytes, more than the output region holds")
         try:
             # A copy: the arrays inside must not change when the region is used again.
-            answers.append(wire.decode(bytes(region[at + 8 : at + 8 + size])))
-        except (wire.WireError, RecursionError) as error:
+            answers.append(unmarshal.read(bytes(region[at + 8 : at + 8 + size])))
+        except wire.WireError as error:
             raise BadAnswer(f"answer {number} is not in the fixed format: {error}") from None
         at += 8 + size + -size % 8
     return answers

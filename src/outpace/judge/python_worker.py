@@ -28,7 +28,7 @@ def main() -> None:
     path, function_name, setup_name = sys.argv[6:9]
     sys.path[:0] = [os.path.dirname(path), *sys.argv[9:]]  # noqa: PTH120 - few imports: they cost every worker
     wire = load(os.path.join(os.path.dirname(__file__), "wire.py"), "outpace_wire")  # noqa: PTH118, PTH120
-    encode, unpack_call = wire.encode, wire.unpack_call
+    pack, unpack = wire.pack, wire.unpack
 
     inputs = mmap.mmap(input_fd, input_bytes, prot=mmap.PROT_READ)
     view = memoryview(inputs)
@@ -55,12 +55,12 @@ def main() -> None:
             if verb == LOAD:
                 loaded, at = [], first
                 for _ in range(count):
-                    values, at = unpack_call(view, at)
+                    values, at = unpack(view, at)
                     loaded.append(values)
             elif verb == GO:
                 at = 0
                 for number, values in enumerate(loaded):  # noqa: B007 - the handler below names the call
-                    body = encode(function(**values))
+                    body = pack(function(**values))
                     end = at + 8 + len(body)
                     if end > output_bytes:
                         raise ValueError(f"the answers take more than the {output_bytes >> 20} MB allowed")
@@ -69,7 +69,7 @@ def main() -> None:
                     at = end + -len(body) % 8
             elif verb == SETUP:
                 assert setup is not None
-                setup(**unpack_call(view, first)[0])
+                setup(**unpack(view, first)[0])
             elif verb == PREPARE:
                 populate(inputs, POPULATE_READ, first)
                 populate(outputs, POPULATE_WRITE, second)

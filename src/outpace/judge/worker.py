@@ -37,7 +37,8 @@ class Failed(Exception):
     def __init__(self, outcome: Outcome, reason: str) -> None:
         super().__init__(reason)
         self.outcome = outcome
-        self.reason = reason
+        # Parts of it are the candidate's own words, which shall not move anybody's cursor.
+        self.reason = "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in reason)
 
 
 class Region:

@@ -127,23 +127,15 @@ def _drawn_table(seed: int, attempt: int) -> Table:
     """A made-up space of the kind that sources have: a few strong points, some that matter only under one
     option of another, interactions, and some combinations that fail."""
     rng = random.Random(f"synthetic {seed}" + f" {attempt}" * (attempt > 0))
-    options = rng.choice(
-        [(4, 3, 3, 2, 2), (4, 4, 2, 2, 2), (4, 4, 5, 2), (3, 2, 4, 2, 2, 2), (3, 3, 4, 2, 2)]
-    )
+    options = rng.choice([(4, 3, 3, 2, 2), (4, 4, 2, 2, 2), (4, 4, 5, 2), (3, 2, 4, 2, 2, 2), (3, 3, 4, 2, 2)])
     effects = [[rng.gauss(0, rng.choice([0.02, 0.1, 0.4])) for _ in range(count)] for count in options]
     master = max(range(len(options)), key=lambda at: options[at])
     for option in range(options[master]):
         effects[master][option] = rng.gauss(0, 0.5)
-    hosts = {
-        at: rng.randrange(options[master])
-        for at in range(len(options))
-        if at != master and rng.random() < 0.4
-    }
+    hosts = {at: rng.randrange(options[master]) for at in range(len(options)) if at != master and rng.random() < 0.4}
     pairs = {
         pair: rng.gauss(0, 0.1)
-        for pair in itertools.combinations(
-            ((a, o) for a in range(len(options)) for o in range(options[a])), 2
-        )
+        for pair in itertools.combinations(((a, o) for a in range(len(options)) for o in range(options[a])), 2)
         if rng.random() < 0.3
     }
     broken = {(at, rng.randrange(options[at])) for at in range(len(options)) if rng.random() < 0.15}
@@ -151,9 +143,7 @@ def _drawn_table(seed: int, attempt: int) -> Table:
 
     def value(place: Place) -> float:
         total = sum(
-            effects[at][option]
-            for at, option in enumerate(place)
-            if hosts.get(at, place[master]) == place[master]
+            effects[at][option] for at, option in enumerate(place) if hosts.get(at, place[master]) == place[master]
         )
         return total + sum(pairs.get(pair, 0.0) for pair in itertools.combinations(enumerate(place), 2))
 
@@ -186,9 +176,7 @@ def by_moves(table: Table, seed: int) -> list[Place]:
     tried: list[Place] = []
     group: list[tuple[Lesson, float | None]] = []
     for trial in range(1, TRIALS + 1):
-        chosen = exemplars.choose(
-            exemplars.DEFAULT, scored, random.Random(f"{seed}:{trial}"), EXEMPLARS
-        ).shown
+        chosen = exemplars.choose(exemplars.DEFAULT, scored, random.Random(f"{seed}:{trial}"), EXEMPLARS).shown
         shown = tuple(Shown(known[each.hash], each) for each in chosen)
         parent = shown[-1].candidate if shown else own
         try:
@@ -198,9 +186,7 @@ def by_moves(table: Table, seed: int) -> list[Place]:
         parents = {each.candidate.hash: each.candidate for each in shown} | {own.hash: own}
         read = answer.parse(reply.text, task, parents, parent)
         assert isinstance(read, answer.Answer), read
-        tried.append(
-            tuple(option for option in variation.settings(points, read.candidate) if option is not None)
-        )
+        tried.append(tuple(option for option in variation.settings(points, read.candidate) if option is not None))
         verdict = table.verdict(tried[-1], seed)
         group.append((Lesson(trial, parent, read.candidate, 0.0), reward.reward(verdict)))
         if (found := verdict.speed_up) is not None:
@@ -224,9 +210,7 @@ def by_chance(table: Table, seed: int) -> list[Place]:
 def by_tpe(table: Table, seed: int, *, repeats: bool) -> list[Place]:
     """Optuna's TPE, told the reference's score first."""
     optuna = _optuna()
-    spaces = {
-        f"p{at}": optuna.distributions.CategoricalDistribution(range(n)) for at, n in enumerate(table.options)
-    }
+    spaces = {f"p{at}": optuna.distributions.CategoricalDistribution(range(n)) for at, n in enumerate(table.options)}
     study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=seed))
     first = {f"p{at}": option for at, option in enumerate(table.reference)}
     study.add_trial(optuna.trial.create_trial(params=first, distributions=spaces, value=0.0))
@@ -330,9 +314,7 @@ def markdown(found: Mapping[str, Mapping[str, Any]]) -> str:
         "|---" * (len(methods) + 2) + "|",
     ]
     for space, figures in found.items():
-        cells = [
-            f"{each['mean']:.3f} [{each['low']:.3f}, {each['high']:.3f}]" for each in figures["area"].values()
-        ]
+        cells = [f"{each['mean']:.3f} [{each['low']:.3f}, {each['high']:.3f}]" for each in figures["area"].values()]
         verdicts = []
         for name, gap in figures["moves_minus"].items():
             word = "wins" if gap["low"] > 0 else "loses" if gap["high"] < 0 else "even"
@@ -358,9 +340,7 @@ def main() -> None:
             sys.exit(f"no candidate of {table.name} is faster than its reference: there is nothing to find")
     scores = {name: np.empty((options.seeds, len(tables))) for name in METHODS}
     for column, table in enumerate(tables):
-        print(
-            f"{table.name}: {len(table.cells)} candidates, best {math.exp(table.best):.2f}x", file=sys.stderr
-        )
+        print(f"{table.name}: {len(table.cells)} candidates, best {math.exp(table.best):.2f}x", file=sys.stderr)
         for seed in range(options.seeds):
             for name, method in METHODS.items():
                 scores[name][seed, column] = area(table, seed, method(table, seed))
@@ -377,9 +357,7 @@ def main() -> None:
             "group": GROUP,
             "seeds": options.seeds,
             "optuna": _optuna().__version__,
-            "tables": {
-                table.name: {"candidates": len(table.cells), "best": math.exp(table.best)} for table in tables
-            },
+            "tables": {table.name: {"candidates": len(table.cells), "best": math.exp(table.best)} for table in tables},
         }
         (RESULTS / "moves.json").write_text(json.dumps({**facts, "results": found}, indent=1) + "\n")
 

@@ -98,9 +98,7 @@ def pending(space: Space, cells: Cells) -> list[Place]:
     noisy = [
         place
         for place in space.order
-        if place in cells
-        and cells[place]["outcome"] == Outcome.TOO_NOISY
-        and cells[place]["attempts"] < ATTEMPTS
+        if place in cells and cells[place]["outcome"] == Outcome.TOO_NOISY and cells[place]["attempts"] < ATTEMPTS
     ]
     return fresh + noisy
 
@@ -117,9 +115,7 @@ def read_cells(space: Space) -> Cells:
         return {}
     stored = json.loads(path.read_text())
     if stored["task_hash"] != space.task.hash or stored["machine_key"] != machine.describe().key:
-        sys.exit(
-            f"{path.name} is of another version of {space.task.name} or another machine: move it away first"
-        )
+        sys.exit(f"{path.name} is of another version of {space.task.name} or another machine: move it away first")
     return {tuple(row["settings"]): row for row in stored["cells"]}
 
 

@@ -40,8 +40,6 @@ def edge_inputs() -> list[dict]:
     shapes = [(1, 1), (1, 40), (40, 1), (3, 5), (2, 300), (300, 2), (16, 16), (31, 33), (17, 2100)]
     filters = [bell(r, 0.6 * r) for r in (1, 2, 7, 16)] + [np.array([256]), np.array([128, 0, 128])]
     pictures = [
-        picture(rng.integers(0, 256, shape, dtype=np.uint8), weights)
-        for shape in shapes
-        for weights in filters
+        picture(rng.integers(0, 256, shape, dtype=np.uint8), weights) for shape in shapes for weights in filters
     ]
     return [*pictures, picture(np.full((50, 61), 255, np.uint8), bell(7, 3.0))]

@@ -17,8 +17,7 @@ def stock() -> list[bytes]:
     sizes = rng.integers((3, 0), (20, 60), (20_000, 2)).tolist()
     common = rng.integers(0, 40, 20_000).tolist()
     return [
-        b"%s request %d served %s %s"
-        % (letters[10 * c : 10 * c + 12], number, letters[a : a + m], letters[b : b + n])
+        b"%s request %d served %s %s" % (letters[10 * c : 10 * c + 12], number, letters[a : a + m], letters[b : b + n])
         if number % 5
         else b"%s %d" % (letters[c : c + 3], number)
         for number, ((a, b), (m, n), c) in enumerate(zip(starts, sizes, common, strict=True))
@@ -34,9 +33,7 @@ def make_input(rng: np.random.Generator) -> dict:
     picks = first + (different * rng.random(count) ** 1.5).astype(np.int64)
     letters = rng.permutation(np.frombuffer(LETTERS, np.uint8)).tobytes()
     digits = rng.permutation(np.frombuffer(DIGITS, np.uint8)).tobytes()
-    text = b"\n".join([lines[i] for i in picks.tolist()]).translate(
-        bytes.maketrans(LETTERS + DIGITS, letters + digits)
-    )
+    text = b"\n".join([lines[i] for i in picks.tolist()]).translate(bytes.maketrans(LETTERS + DIGITS, letters + digits))
     return {"stdin": text + b"\n" if rng.random() < 0.7 else text}
 
 

@@ -34,8 +34,7 @@ void allow(const Descriptor& rules, std::uint64_t rights, int folder) {
 }  // namespace
 
 void write_only_below(int folder) {
-    const long version =
-        syscall(__NR_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
+    const long version = syscall(__NR_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
     if (version < 1) {
         return;
     }

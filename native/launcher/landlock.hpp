@@ -3,7 +3,8 @@
 
 namespace outpace {
 
-// For the calling thread, for good. Where the kernel has no Landlock nothing changes; `probe` tells the judge.
+// For the calling thread, for good. Where the kernel has no Landlock nothing changes; `probe` tells the
+// judge.
 void write_only_below(int folder);
 
 }  // namespace outpace

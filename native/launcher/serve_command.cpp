@@ -128,7 +128,8 @@ class CommandServer {
                 folders_.clear();
                 _exit(0);
             case Verb::prepare:
-                return;  // the regions are the server's alone here, and nobody gains by who touches them first
+                return;  // the regions are the server's alone here, and nobody gains by who touches them
+                         // first
             case Verb::setup:
                 break;
         }

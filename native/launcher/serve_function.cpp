@@ -141,7 +141,8 @@ const char* Batch::load_record(const CallRecord& record, const std::byte* slots,
                 *next_++ = reinterpret_cast<std::uint64_t>(regions.output.base + slot.value);
                 break;
             case SlotKind::result:
-                if (index + 1 != record.slots || slot.value % 8 != 0 || !regions.output.holds(slot.value, 8)) {
+                if (index + 1 != record.slots || slot.value % 8 != 0 ||
+                    !regions.output.holds(slot.value, 8)) {
                     return "a result must be the last slot, aligned, and inside the output region";
                 }
                 call.result = reinterpret_cast<std::uint64_t*>(regions.output.base + slot.value);
@@ -181,7 +182,8 @@ void populate(const Region& region, std::uint64_t bytes, bool writable) {
     constexpr std::uint64_t page = 4096;
     const std::uint64_t length = std::min(bytes + (page - bytes % page) % page, region.bytes);
 #ifdef MADV_POPULATE_WRITE
-    if (length == 0 || madvise(region.base, length, writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0) {
+    if (length == 0 ||
+        madvise(region.base, length, writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0) {
         return;
     }
 #endif

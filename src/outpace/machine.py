@@ -69,7 +69,8 @@ def describe() -> Machine:
     return Machine(
         cpu=_field(info, "model name") or platform.processor() or platform.machine(),
         architecture=platform.machine(),
-        cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        # Of the machine, not of this thread, which a judge keeps off the timing cores.
+        cores=os.cpu_count() or 1,
         flags=tuple(flag for flag in _TELLING_FLAGS if flag in flags.split()),
         governor=_read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").strip() or "unknown",
         kernel=".".join(platform.release().split(".")[:2]),

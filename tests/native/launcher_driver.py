@@ -254,9 +254,7 @@ class Worker:
         assert hello and ready and (hello.status, ready.status) == (HELLO, READY), (hello, ready)
         return hello
 
-    def tell(
-        self, verb: int, records: bytes = b"", count: int = 1, offset: int = 0, size: int | None = None
-    ) -> None:
+    def tell(self, verb: int, records: bytes = b"", count: int = 1, offset: int = 0, size: int | None = None) -> None:
         self.nonce += 1
         self.inputs[: len(records)] = records
         self.channel.send(

@@ -103,9 +103,7 @@ def test_a_request_that_does_not_fit_is_a_fault_and_the_worker_goes_on(mistake: 
 
 
 def test_whatever_the_records_say_a_load_is_answered_and_the_worker_lives() -> None:
-    near = st.sampled_from(
-        [0, 1, 8, 16, 64, END - 8, END - 1, END, END + 1, 2**32, 2**63, 2**64 - 8, 2**64 - 1]
-    )
+    near = st.sampled_from([0, 1, 8, 16, 64, END - 8, END - 1, END, END + 1, 2**32, 2**63, 2**64 - 8, 2**64 - 1])
     slots = st.tuples(st.integers(0, 5), near)
     headers = st.tuples(st.integers(0, 5), near)
 
@@ -136,9 +134,7 @@ def test_a_load_serves_one_go() -> None:
         assert reply is not None and reply.status == d.FAULT
 
 
-@pytest.mark.parametrize(
-    "source", ["int other;", "void missing(void); void outpace_call(void) { missing(); }"]
-)
+@pytest.mark.parametrize("source", ["int other;", "void missing(void); void outpace_call(void) { missing(); }"])
 def test_a_library_that_cannot_be_loaded_is_reported_with_the_loaders_words(source: str) -> None:
     with d.function(source) as worker:
         hello, failed = worker.hear(), worker.hear()
@@ -213,16 +209,12 @@ def test_no_descriptor_but_the_socket_and_the_standard_ones_is_left_in_a_worker(
         arguments = ["--allow-fork", "exec", "--", "/bin/sh", "-c", "ls /proc/self/fd | wc -l"]
         pipes = {"stdout": -1, "stderr": -1}
         with d.started(d.PLAIN, arguments, [secret], **pipes) as process:
-            assert (
-                process.communicate(timeout=d.PATIENCE)[0].strip() == b"4"
-            )  # 0, 1, 2 and the folder being listed
+            assert process.communicate(timeout=d.PATIENCE)[0].strip() == b"4"  # 0, 1, 2 and the folder being listed
         with d.function(d.RAW) as worker:
             worker.greet()
             found = [worker.call(*d.immediates(d.number_of("lseek"), fd, 0, 1)) for fd in range(64)]
             assert [
-                fd
-                for fd, value in enumerate(found)
-                if value != -errno.EBADF and fd > 2 and value != -errno.ESPIPE
+                fd for fd, value in enumerate(found) if value != -errno.EBADF and fd > 2 and value != -errno.ESPIPE
             ] == []
             assert found.count(-errno.ESPIPE) == 1  # the socket
     finally:

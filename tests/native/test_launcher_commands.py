@@ -90,9 +90,7 @@ def test_calls_of_a_batch_have_folders_and_outputs_of_their_own() -> None:
         ("echo x > out; chmod 000 out; [ $(id -u) = 0 ] && rm out", d.MISSING),
     ],
 )
-def test_an_output_file_counts_only_if_it_is_a_regular_one_that_fits(
-    script: str, expected: bytes | int
-) -> None:
+def test_an_output_file_counts_only_if_it_is_a_regular_one_that_fits(script: str, expected: bytes | int) -> None:
     with command(script) as worker:
         run(worker, d.part(d.OUTPUT_FILE, name="out", at=0, room=ROOM))
         assert stream(worker) == expected
@@ -199,9 +197,7 @@ def test_the_server_is_closed_to_its_own_user_in_the_jail(kind: str) -> None:
 
 
 def test_a_command_that_may_not_fork_cannot_but_runs() -> None:
-    with d.worker(
-        d.PLAIN, ["command", "--", "/bin/sh", "-c", "echo first; /bin/true; echo second"]
-    ) as worker:
+    with d.worker(d.PLAIN, ["command", "--", "/bin/sh", "-c", "echo first; /bin/true; echo second"]) as worker:
         worker.greet()
         run(worker, d.part(d.STDOUT, at=0, room=ROOM), d.part(d.EXIT, at=ROOM))
         assert stream(worker) == b"first\n"

@@ -144,9 +144,7 @@ def test_hostile_system_calls_are_refused(options: tuple[str, ...]) -> None:
 def test_cloning_into_a_namespace_or_beside_oneself_is_refused_even_where_forking_is_allowed(
     flag: int,
 ) -> None:
-    assert d.raw_calls(d.PLAIN, [(d.number_of("clone"), flag | signal.SIGCHLD)], "--allow-fork") == [
-        -errno.EPERM
-    ]
+    assert d.raw_calls(d.PLAIN, [(d.number_of("clone"), flag | signal.SIGCHLD)], "--allow-fork") == [-errno.EPERM]
 
 
 @pytest.mark.parametrize(
@@ -240,9 +238,7 @@ def test_a_jail_shows_what_was_described_and_nothing_else(jail: d.Jail) -> None:
     devices = {"null", "zero", "full", "random", "urandom", "fd", "stdin", "stdout", "stderr"}
     assert set(d.shell(jail, "ls -A /dev")[1].split()) == devices
     assert d.shell(jail, "echo through | cat /dev/stdin")[1] == "through\n"
-    assert d.shell(jail, "hostname; tail -n +3 /proc/net/dev | cut -d: -f1 | xargs; echo /proc/[0-9]*")[
-        1
-    ].split() == [
+    assert d.shell(jail, "hostname; tail -n +3 /proc/net/dev | cut -d: -f1 | xargs; echo /proc/[0-9]*")[1].split() == [
         "jail",
         "lo",
         "/proc/1",
@@ -290,9 +286,7 @@ def test_a_mount_inside_a_read_only_folder_is_read_only_too(tmp_path: Path, kern
     script = 'mount -t tmpfs -o mode=1777 t "$1" && shift && exec "$@"'
     outer = ("unshare", "-m", "sh", "-c", script, "sh", str(inner), *kernel)
     jail = d.Jail(outer, str(d.room() / "launch"), base.options, base.spec, {}, base.made)
-    code, out, error = d.shell(
-        jail, "cd '/seen/inner folder'; echo x > x; echo x > ../x; echo x > /usr/x; echo in"
-    )
+    code, out, error = d.shell(jail, "cd '/seen/inner folder'; echo x > x; echo x > ../x; echo x > /usr/x; echo in")
     assert (code, out, error.count("Read-only")) == (0, "in\n", 3)
 
 
@@ -335,15 +329,11 @@ def test_a_description_that_makes_no_sense_is_refused(line: str) -> None:
 
 def test_the_judges_umask_does_not_lock_the_jail() -> None:
     jail = d.namespaces("root" if os.geteuid() == 0 else "user")
-    strict = d.Jail(
-        jail.outer, jail.launcher, jail.options, jail.spec, jail.start | {"umask": 0o077}, jail.made
-    )
+    strict = d.Jail(jail.outer, jail.launcher, jail.options, jail.spec, jail.start | {"umask": 0o077}, jail.made)
     assert d.shell(strict, "cat /made/launch > /dev/null; umask")[:2] == (0, "0022\n")
 
 
-@pytest.mark.parametrize(
-    ("script", "status"), [("exit 7", 7), ("kill -KILL $$", 128 + 9), ("kill -SEGV $$", 128 + 11)]
-)
+@pytest.mark.parametrize(("script", "status"), [("exit 7", 7), ("kill -KILL $$", 128 + 9), ("kill -SEGV $$", 128 + 11)])
 def test_the_outer_process_ends_as_the_inner_one_did(jail: d.Jail, script: str, status: int) -> None:
     assert d.shell(jail, script)[0] == status
 

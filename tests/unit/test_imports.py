@@ -6,7 +6,8 @@ import sys
 
 def imported(*modules: str) -> set[str]:
     """The top-level packages that a fresh interpreter has after importing these."""
-    code = f"import {', '.join(modules)}; import sys; print(' '.join(sorted({{name.split('.')[0] for name in sys.modules}})))"
+    listing = "print(*sorted({name.split('.')[0] for name in sys.modules}))"
+    code = f"import sys, {', '.join(modules)}; {listing}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return set(done.stdout.split())
 

@@ -53,15 +53,25 @@ def _forbidden_flag(task: Task, flags: tuple[str, ...]) -> str:
     for flag in flags:
         if flag not in allowed:
             return f"flag {flag} is not among those the task allows: {' '.join(sorted(allowed - {''}))}"
-    chosen_from = {flag for group in task.build.flag_choices for flag in group}
-    for flag in task.build.flags:
-        if flag not in chosen_from and flag not in flags:
-            return f"flag {flag} must stay: give all flags, only those of the task's choices may differ"
+    for flag in fixed_flags(task):
+        if flag not in flags:
+            return f"flag {flag} must stay: only those of the task's choices may differ"
     for group in task.build.flag_choices:
         chosen = sorted({flag for flag in flags if flag in group})
         if len(chosen) > 1:
             return f"flags {' and '.join(chosen)} exclude each other: choose one"
     return ""
+
+
+def fixed_flags(task: Task) -> tuple[str, ...]:
+    """The flags that every candidate is built with, whatever it chooses."""
+    choices = {flag for group in task.build.flag_choices for flag in group}
+    return tuple(flag for flag in task.build.flags if flag not in choices)
+
+
+def with_fixed_flags(task: Task, flags: tuple[str, ...]) -> tuple[str, ...]:
+    """These flags, with those that are no choice put first where they were left out."""
+    return (*(flag for flag in fixed_flags(task) if flag not in flags), *flags)
 
 
 def choose_flag(flags: tuple[str, ...], group: tuple[str, ...], choice: str) -> tuple[str, ...]:

@@ -17,7 +17,9 @@ def loop(run: Run, watch: Watcher = lambda _trial, _verdict: None) -> str:
     Killed at any moment and started again it goes on where it was: the archive holds the open prompt, the
     reply that was paid for, and the state of the policy.
     """
-    run.recover()
+    recovered = run.recover()
+    if recovered is not None:
+        watch(*recovered)
     while not (reason := run.why_stop()):
         prompt = run.ask()
         try:

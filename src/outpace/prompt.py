@@ -153,7 +153,7 @@ def _protocol(task: Task, shown: Sequence[tuple[Candidate, Scored]]) -> str:
         if shown
         else ""
     )
-    flags = "FLAGS: <all compiler flags, optional>\n" if task.build.flag_choices else ""
+    flags = "FLAGS: <the flags you choose, optional>\n" if task.build.flag_choices else ""
     return f"""# Your reply
 
 Write exactly these three sections.

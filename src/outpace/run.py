@@ -106,12 +106,12 @@ class Run:
 
     # Going on after a kill
 
-    def recover(self) -> Verdict | None:
+    def recover(self) -> tuple[int, Verdict] | None:
         """Judge a reply that was paid for but not judged when the last process ended, and confirm what was not."""
         trial = self._archive.open_trial(self.record)
-        verdict = self._judge_reply(trial) if trial is not None and trial.state == "answered" else None
+        found = (trial.number, self._judge_reply(trial)) if trial is not None and trial.state == "answered" else None
         self._confirm_best()
-        return verdict
+        return found
 
     def charge(self, cost: Cost) -> None:
         """Count what calls cost that gave no usable reply; the prompt stays open."""

@@ -122,7 +122,7 @@ def test_files_that_may_not_be_edited_are_shown_as_such_and_cut() -> None:
 def test_the_flags_to_choose_from_are_told() -> None:
     build = dataclasses.replace(TASK.build, flag_choices=(("-O2", "-O3"), ("", "-march=native")))
     text = told(dataclasses.replace(TASK, build=build))
-    assert "-O2 or -O3; (none) or -march=native" in text and "FLAGS: <all compiler flags" in text
+    assert "-O2 or -O3; (none) or -march=native" in text and "FLAGS: <the flags you choose" in text
 
 
 def test_regions_are_told_of_only_where_there_are_some() -> None:

@@ -167,6 +167,10 @@ def _communicate(process: subprocess.Popen[bytes], plan: BuildPlan, folder: Path
                 os.killpg(process.pid, signal.SIGKILL)
         process.stdout.close()
         process.wait()
+    except BaseException:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        raise
     finally:
         ended.set()
         watcher.join()

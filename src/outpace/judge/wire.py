@@ -36,7 +36,7 @@ def pack(value: Any) -> bytes:
         body = marshal.dumps((plain, [(path, code, shape) for path, code, shape, _ in arrays]), MARSHAL_VERSION)
     except ValueError:
         raise WireError(
-            f"this {type(value).__name__} cannot be sent; use None, bool, int, float, str, bytes, lists, dicts with str "
+            f"this {type(value).__name__} cannot be sent; use None, bool, int, float, str, bytes, lists, dicts of str "
             "keys and NumPy arrays"
         ) from None
     size = _aligned(HEADER.size + len(body))

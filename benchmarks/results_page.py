@@ -1,0 +1,167 @@
+"""The results page: every table of docs/results.md, made from the committed result files and nothing else.
+
+    python benchmarks/results_page.py        writes docs/results.md
+
+A figure that is typed in by hand drifts from what was measured; a test compares the page with the files.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+PAGE = HERE.parent / "docs" / "results.md"
+
+
+def page() -> str:
+    """The whole page."""
+    parts = [_INTRODUCTION]
+    for file, section in SECTIONS.items():
+        path = HERE / "results" / file
+        if path.exists():
+            parts.append(section(json.loads(path.read_text())))
+    return "\n\n".join(parts) + "\n"
+
+
+_INTRODUCTION = """# Results
+
+Every table below is made by `python benchmarks/results_page.py` from the files in `benchmarks/results/`, which hold all
+samples, the machine, the date and the command. Losses stand beside wins. Times are of a shared two-core virtual machine
+and are there for scale; what is claimed are ratios from interleaved runs."""
+
+
+def table(rows: Sequence[dict[str, Any]]) -> str:
+    """A Markdown table of rows that share their keys."""
+    columns = list(rows[0])
+    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+    lines += ["| " + " | ".join(_cell(row.get(column)) for column in columns) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.4g}" if abs(value) < 10 else f"{value:.1f}"
+    return str(value).replace("|", "\\|")
+
+
+def made(result: dict[str, Any]) -> str:
+    """Where a result comes from."""
+    facts = result["machine"]
+    return (
+        f"`{result['command']}`, {result.get('date', '2026')}, {facts['cpu']} with {facts['cores']} cores, "
+        f"Linux {facts['kernel']}, {facts['compiler']}, Python {facts['python']}."
+    )
+
+
+def noise(result: dict[str, Any]) -> str:
+    user = result["uid"] != "root"
+    heading = "## The judge's noise" + (", as an ordinary user in the fallback jail" if user else "")
+    told = "\n".join(f"- {'Kept' if each['kept'] else '**Broken**'}: {each['promise']}." for each in result["promises"])
+    lead = (
+        "The same measurement, smaller, without root's rights."
+        if user
+        else "How often the judge claims a gain that is not there, and finds one that is, while a load that comes and goes "
+        "burns the core that is timed on. Tasks of about 20 us, 1 ms and 50 ms per call."
+    )
+    return f"{heading}\n\n{lead} {made(result)}\n\n{table(result['summary'])}\n\n{told}"
+
+
+def published(result: dict[str, Any]) -> str:
+    return (
+        "## What a whole run would publish\n\nSimulated from the samples above: runs of 200 candidates that are exactly as "
+        f"fast as the reference, judged and confirmed. {made(result)}\n\n{table(result['rows'])}"
+    )
+
+
+def overhead(result: dict[str, Any]) -> str:
+    rows = [
+        {"what": what, "jail": jail, **values}
+        for what, jails in result.items()
+        if isinstance(jails, dict) and what != "machine"
+        for jail, values in jails.items()
+    ]
+    return f"## What judging costs\n\n{made(result)}\n\n{table(rows)}"
+
+
+def exploits(result: dict[str, Any]) -> str:
+    counts: dict[tuple[str, str], int] = {}
+    for row in result["rows"]:
+        counts[row["jail"], row["found"]] = counts.get((row["jail"], row["found"]), 0) + 1
+    rows = [{"jail": jail, "the cheat was": found, "cheats": count} for (jail, found), count in sorted(counts.items())]
+    bad = [
+        row
+        for row in result["rows"]
+        if row["found"] not in ("caught", "neutralised") or row["twin"] != "ok" or row["left"]
+    ]
+    told = (
+        "No cheat gained anything over its honest twin, every twin was `ok`, and nothing was left behind."
+        if not bad
+        else (
+            "**Not as it should be:** "
+            + ", ".join(f"{row['exploit']} ({row['jail']}: {row['found']}, twin {row['twin']})" for row in bad)
+            + "."
+        )
+    )
+    return f"## Cheats\n\nEvery cheat of `tests/exploits/` against its honest twin. {made(result)}\n\n{table(rows)}\n\n{told}"
+
+
+def resume(result: dict[str, Any]) -> str:
+    rows = [
+        {"policy": name, "kills": phase["kills"], "runs finished": phase["finished runs"], "trials": phase["trials"],
+         "lost, doubled or different": len(phase["faults"])}
+        for name, phase in result["phases"].items()
+    ]  # fmt: skip
+    return (
+        "## Killed and started again\n\nThe loop alone and its whole process group, killed during builds, timings and writes, "
+        f"with the real judge. {made(result)}\n\n{table(rows)}"
+    )
+
+
+def loop_overhead(result: dict[str, Any]) -> str:
+    bar = result["bar ms"]
+    kept = "kept for every rule" if result["kept"] else "not kept for every rule"
+    return (
+        f"## The loop's own cost\n\nMilliseconds per trial at {result['trials in the archive']:,} trials in the archive; "
+        f"the bar of {bar:g} ms is {kept}. {made(result)}\n\n{table(result['per trial'])}"
+    )
+
+
+def moves(result: dict[str, Any]) -> str:
+    return (
+        "## `moves` against random choice and TPE\n\nArea under best-so-far, 0 at the reference and 1 at the best of the "
+        f"measured table, 100 seeds. {made(result)}\n\n{table(result['rows'])}"
+    )
+
+
+def init(result: dict[str, Any]) -> str:
+    rows = [
+        {"function": f"{each['origin']}: {each['function']}", "outcome": each["state"]} for each in result["functions"]
+    ]
+    counts = result["counts"]
+    told = f"{counts['ready']} judged with no hand edit, {counts['told']} told which line to fill in, {counts['failed']} failed."
+    return f"## `outpace init` on functions of others\n\n{told} {made(result)}\n\n{table(rows)}"
+
+
+SECTIONS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "judge-noise.json": noise,
+    "judge-noise-user.json": noise,
+    "judge-published.json": published,
+    "judge-exploits.json": exploits,
+    "judge-overhead.json": overhead,
+    "resume.json": resume,
+    "loop-overhead.json": loop_overhead,
+    "moves.json": moves,
+    "init.json": init,
+}
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
+    print(f"wrote {PAGE}")
+    sys.exit(0)

@@ -244,10 +244,8 @@ class Worker:
     def _request(self, verb: int, count: int, first: int, second: int, seconds: float, doing: str) -> None:
         # Not to be foretold: a reply sent before it was asked for must not fit.
         nonce = int.from_bytes(os.urandom(8), "little")
-        try:
+        with contextlib.suppress(OSError):  # it is gone, but may have left a word about why
             self.channel.send(_REQUEST.pack(nonce, verb, count, first, second))
-        except OSError:
-            raise self._death(doing) from None
         self._receive(nonce, seconds, doing, expected=_DONE)
 
     def _receive(self, nonce: int, seconds: float, doing: str, *, expected: int) -> None:

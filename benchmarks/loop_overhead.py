@@ -213,7 +213,7 @@ def measure(trials: int, repeats: int) -> tuple[list[dict[str, object]], list[di
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=10_000, help="trials in the archive before anything is timed")
-    parser.add_argument("--repeats", type=int, default=40, help="timed trials per rule")
+    parser.add_argument("--repeats", type=int, default=200, help="timed trials per rule")
     parser.add_argument("--out", type=Path, default=HERE / "results" / "loop-overhead.json")
     options = parser.parse_args()
     rows, starts = measure(options.trials, options.repeats)

@@ -54,6 +54,23 @@ def test_an_array_alone_and_a_strided_one_are_sent_by_value() -> None:
     assert np.array_equal(unmarshal.read(wire.pack(array)), array)
 
 
+@given(plain)
+def test_packing_in_place_gives_what_packing_gives(value: object) -> None:
+    values = {"plain": value, "array": np.arange(7, dtype="f4"), "none": np.zeros((0, 3)), "one": np.array(2.5)}
+    region = bytearray(8 + len(wire.pack(values)) + 100)
+    end = wire.pack_into(values, memoryview(region), 8)
+    back = unmarshal.read(bytes(region[8:end]))
+    assert back["plain"] == value and back["array"].tolist() == list(range(7))
+    assert back["none"].shape == (0, 3) and back["one"].shape == ()
+
+
+def test_an_answer_that_does_not_fit_is_refused_before_it_is_written() -> None:
+    region = bytearray(256)
+    with pytest.raises(wire.WireError, match="MB allowed"):
+        wire.pack_into(np.arange(100), memoryview(region), 8)
+    assert region == bytearray(256)
+
+
 def test_several_values_follow_each_other() -> None:
     both = wire.pack({"a": np.arange(5)}) + wire.pack([1, 2])
     first, at = wire.unpack(memoryview(both), 0)

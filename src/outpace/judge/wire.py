@@ -20,7 +20,10 @@ HEADER = struct.Struct("<QQ")
 # dtype codes an array may have: numbers and booleans, never objects (an object array would need pickle).
 ARRAY_DTYPES = ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16")
 _SCALARS = {type(None), bool, int, float, str, bytes}
-_Found = list[tuple[tuple[Any, ...], str, tuple[int, ...], bytes]]
+_Found = list[tuple[tuple[Any, ...], Any]]
+# Types of arrays that were found to be as they are sent, and types by their code: looking again would be on the clock.
+_plain_dtypes: set[Any] = set()
+_dtypes: dict[str, Any] = {}
 
 
 class WireError(ValueError):
@@ -29,23 +32,56 @@ class WireError(ValueError):
 
 def pack(value: Any) -> bytes:
     """The bytes of a value, as many as a multiple of 64; only plain types and arrays, nothing lazy gets through."""
-    arrays: _Found = []
-    # Without NumPy there are no arrays to look for, and looking would take longer than packing.
-    plain = value if "numpy" not in sys.modules else _without_arrays(value, (), arrays)
-    try:
-        body = marshal.dumps((plain, [(path, code, shape) for path, code, shape, _ in arrays]), MARSHAL_VERSION)
-    except ValueError:
-        raise WireError(
-            f"this {type(value).__name__} cannot be sent; use None, bool, int, float, str, bytes, lists, dicts of str "
-            "keys and NumPy arrays"
-        ) from None
+    body, arrays = _parts(value)
     size = _aligned(HEADER.size + len(body))
     parts = [b"", body, bytes(size - HEADER.size - len(body))]
-    for _, _, _, raw in arrays:
-        parts += (raw, bytes(-len(raw) % ALIGN))
-        size = _aligned(size + len(raw))
+    for array in arrays:
+        parts += (array.tobytes(), bytes(-array.nbytes % ALIGN))
+        size = _aligned(size + array.nbytes)
     parts[0] = HEADER.pack(len(body), size)
     return b"".join(parts)
+
+
+def pack_into(value: Any, region: memoryview, at: int) -> int:
+    """Pack a value right where it is read, without a copy between; returns where it ends."""
+    body, arrays = _parts(value)
+    start, at = at, at + HEADER.size
+    end = _aligned(at - start + len(body)) + start + sum(_aligned(array.nbytes) for array in arrays)
+    if end > len(region):
+        raise WireError(f"the answers take more than the {len(region) >> 20} MB allowed")
+    region[at : at + len(body)] = body
+    at = start + _aligned(at - start + len(body))
+    for array in arrays:
+        if array.nbytes:
+            region[at : at + array.nbytes] = memoryview(array.reshape(-1)).cast("B")
+        at += _aligned(array.nbytes)
+    HEADER.pack_into(region, start, len(body), end - start)
+    return end
+
+
+def _parts(value: Any) -> tuple[bytes, list[Any]]:
+    """The marshalled part of a value, and its arrays."""
+    numpy = sys.modules.get("numpy")
+    # Without NumPy there are no arrays to look for, and looking would take longer than packing.
+    if numpy is None:
+        return _marshalled((value, [])), []
+    if type(value) is numpy.ndarray:
+        array = _sendable(value, numpy)
+        return _marshalled((None, [((), array.dtype.str, array.shape)])), [array]
+    arrays: _Found = []
+    plain = _without_arrays(value, (), arrays)
+    described = [(path, array.dtype.str, array.shape) for path, array in arrays]
+    return _marshalled((plain, described)), [array for _, array in arrays]
+
+
+def _marshalled(pair: tuple[Any, list[Any]]) -> bytes:
+    try:
+        return marshal.dumps(pair, MARSHAL_VERSION)
+    except ValueError:
+        raise WireError(
+            f"this {type(pair[0]).__name__} cannot be sent; use None, bool, int, float, str, bytes, lists, dicts with "
+            "str keys and NumPy arrays"
+        ) from None
 
 
 def unpack(data: memoryview, offset: int) -> tuple[Any, int]:
@@ -54,10 +90,11 @@ def unpack(data: memoryview, offset: int) -> tuple[Any, int]:
     at = offset + HEADER.size
     value, described = marshal.loads(data[at : at + length])
     at = _aligned(at + length)
-    for path, code, shape in described:
+    if described:
         import numpy  # not at the top: a worker whose arguments hold no array may have no NumPy
-
-        dtype, count = numpy.dtype(code), 1
+    for path, code, shape in described:
+        dtype = _dtypes.get(code) or _dtypes.setdefault(code, numpy.dtype(code))
+        count = 1
         for axis in shape:
             count *= axis
         array = numpy.frombuffer(data, dtype, count, at).reshape(shape) if count else numpy.empty(shape, dtype)
@@ -94,11 +131,21 @@ def _without_arrays(value: Any, path: tuple[Any, ...], arrays: _Found) -> Any:
     numpy = sys.modules["numpy"]
     if isinstance(value, numpy.generic):
         return value.item()
-    if kind is not numpy.ndarray or value.dtype.newbyteorder("<").str[1:] not in ARRAY_DTYPES:
-        described = f"array of {value.dtype}" if kind is numpy.ndarray else kind.__name__
+    if kind is not numpy.ndarray:
         raise WireError(
-            f"a {described} cannot be sent; use numbers, texts, bytes, lists, dicts with str keys and arrays"
+            f"a {kind.__name__} cannot be sent; use numbers, texts, bytes, lists, dicts with str keys and arrays"
         )
-    dtype = value.dtype.newbyteorder("<")
-    arrays.append((path, dtype.str, value.shape, numpy.ascontiguousarray(value, dtype=dtype).tobytes()))
+    arrays.append((path, _sendable(value, numpy)))
     return None
+
+
+def _sendable(array: Any, numpy: Any) -> Any:
+    """The array as it can be copied byte by byte: itself, if it already is so."""
+    if array.dtype in _plain_dtypes and array.flags.c_contiguous:
+        return array
+    dtype = array.dtype.newbyteorder("<")
+    if dtype.str[1:] not in ARRAY_DTYPES:
+        raise WireError(f"an array of {array.dtype} cannot be sent; use arrays of numbers or booleans")
+    _plain_dtypes.add(dtype)
+    # Not ascontiguousarray, which makes an axis where there is none.
+    return numpy.asarray(array, dtype=dtype, order="C")

@@ -133,9 +133,24 @@ def loop_overhead(result: dict[str, Any]) -> str:
 
 
 def moves(result: dict[str, Any]) -> str:
+    def told(each: dict[str, float]) -> str:
+        return f"{each['mean']:.3f} ({each['low']:.3f} to {each['high']:.3f})"
+
+    rows = [
+        {"space": space, **{name: told(area) for name, area in found["area"].items()}}
+        for space, found in result["results"].items()
+    ]
+    overall = result["results"]["overall"]["moves_minus"]
+    words = {True: "wins", False: "loses"}
+    verdicts = [
+        f"against {name} it {'is even' if each['low'] <= 0 <= each['high'] else words[each['mean'] > 0]} ({told(each)})"
+        for name, each in overall.items()
+    ]
     return (
-        "## `moves` against random choice and TPE\n\nArea under best-so-far, 0 at the reference and 1 at the best of the "
-        f"measured table, 100 seeds. {made(result)}\n\n{table(result['rows'])}"
+        f"## `moves` against random choice and TPE\n\nArea under best-so-far over {result['trials']} trials, 0 at the "
+        f"reference and 1 at the best of the measured table; mean of {result['seeds']} seeds with a 95% interval. Overall, "
+        f"{'; '.join(verdicts)}. `{result['command']}`, on the "
+        f"tables that `python benchmarks/moves_table.py` measured, Optuna {result['optuna']}.\n\n{table(rows)}"
     )
 
 

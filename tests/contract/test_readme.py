@@ -46,7 +46,9 @@ def test_the_five_minutes_of_the_readme(tmp_path: Path) -> None:
 def test_every_file_the_readme_points_to_is_there() -> None:
     root = Path(__file__).parents[2]
     links = re.findall(r"\]\(([^)#:]+)\)", README) + re.findall(r"^\| `([^`]+)` \|", README, re.MULTILINE)
-    assert links and all((root / link).exists() for link in links), [link for link in links if not (root / link).exists()]
+    assert links and all((root / link).exists() for link in links), [
+        link for link in links if not (root / link).exists()
+    ]
 
 
 def test_the_targets_of_the_readme_are_in_the_makefile() -> None:

@@ -19,6 +19,7 @@ from outpace.archive import Archive, Cost, RunRecord
 from outpace.candidate import Candidate, reference
 from outpace.cli import report as command
 from outpace.errors import ArchiveError, OutpaceError
+from outpace.judge import statistics
 from outpace.judge.verdict import Outcome, Verdict
 from outpace.machine import Load, Machine
 from outpace.receipt import make_receipt, write_receipt
@@ -234,7 +235,10 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 def receipt_of(archive: Archive, run: RunRecord, of: Candidate, path: Path) -> Facts:
     machine = Machine("Some CPU", "x86_64", 2, ("avx2",), "unknown", "6.1", "cc", "3.11", 1024)
+    # A receipt's claim must follow from its samples.
     verdict = made.ok(2.0)
+    claim = statistics.speed_up(statistics.log_ratios(verdict.buckets, parallel=False), 1.01)
+    verdict = dataclasses.replace(verdict, speed_up=claim)
     over = made.ok(1.3).speed_up
     made_one = make_receipt(
         made.task(), of, verdict, jail="bubblewrap", machine=machine, load=Load(0.1, 0), over_best_flags=over,

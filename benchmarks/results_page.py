@@ -66,16 +66,16 @@ def noise(result: dict[str, Any]) -> str:
     lead = (
         "The same measurement, smaller, without root's rights."
         if user
-        else "How often the judge claims a gain that is not there, and finds one that is, while a load that comes and goes "
-        "burns the core that is timed on. Tasks of about 20 us, 1 ms and 50 ms per call."
+        else "How often the judge claims a gain that is not there, and finds one that is, while a load that comes and "
+        "goes burns the core that is timed on. Tasks of about 20 us, 1 ms and 50 ms per call."
     )
     return f"{heading}\n\n{lead} {made(result)}\n\n{table(result['summary'])}\n\n{told}"
 
 
 def published(result: dict[str, Any]) -> str:
     return (
-        "## What a whole run would publish\n\nSimulated from the samples above: runs of 200 candidates that are exactly as "
-        f"fast as the reference, judged and confirmed. {made(result)}\n\n{table(result['rows'])}"
+        "## What a whole run would publish\n\nSimulated from the samples above: runs of 200 candidates that are exactly "
+        f"as fast as the reference, judged and confirmed. {made(result)}\n\n{table(result['rows'])}"
     )
 
 
@@ -108,7 +108,8 @@ def exploits(result: dict[str, Any]) -> str:
             + "."
         )
     )
-    return f"## Cheats\n\nEvery cheat of `tests/exploits/` against its honest twin. {made(result)}\n\n{table(rows)}\n\n{told}"
+    lead = f"Every cheat of `tests/exploits/` against its honest twin. {made(result)}"
+    return f"## Cheats\n\n{lead}\n\n{table(rows)}\n\n{told}"
 
 
 def resume(result: dict[str, Any]) -> str:
@@ -118,8 +119,8 @@ def resume(result: dict[str, Any]) -> str:
         for name, phase in result["phases"].items()
     ]  # fmt: skip
     return (
-        "## Killed and started again\n\nThe loop alone and its whole process group, killed during builds, timings and writes, "
-        f"with the real judge. {made(result)}\n\n{table(rows)}"
+        "## Killed and started again\n\nThe loop alone and its whole process group, killed during builds, timings and "
+        f"writes, with the real judge. {made(result)}\n\n{table(rows)}"
     )
 
 
@@ -127,8 +128,8 @@ def loop_overhead(result: dict[str, Any]) -> str:
     bar = result["bar ms"]
     kept = "kept for every rule" if result["kept"] else "not kept for every rule"
     return (
-        f"## The loop's own cost\n\nMilliseconds per trial at {result['trials in the archive']:,} trials in the archive; "
-        f"the bar of {bar:g} ms is {kept}. {made(result)}\n\n{table(result['per trial'])}"
+        f"## The loop's own cost\n\nMilliseconds per trial at {result['trials in the archive']:,} trials in the "
+        f"archive; the bar of {bar:g} ms is {kept}. {made(result)}\n\n{table(result['per trial'])}"
     )
 
 
@@ -148,8 +149,8 @@ def moves(result: dict[str, Any]) -> str:
     ]
     return (
         f"## `moves` against random choice and TPE\n\nArea under best-so-far over {result['trials']} trials, 0 at the "
-        f"reference and 1 at the best of the measured table; mean of {result['seeds']} seeds with a 95% interval. Overall, "
-        f"{'; '.join(verdicts)}. `{result['command']}`, on the "
+        f"reference and 1 at the best of the measured table; mean of {result['seeds']} seeds with a 95% interval. "
+        f"Overall, {'; '.join(verdicts)}. `{result['command']}`, on the "
         f"tables that `python benchmarks/moves_table.py` measured, Optuna {result['optuna']}.\n\n{table(rows)}"
     )
 
@@ -159,7 +160,10 @@ def init(result: dict[str, Any]) -> str:
         {"function": f"{each['origin']}: {each['function']}", "outcome": each["state"]} for each in result["functions"]
     ]
     counts = result["counts"]
-    told = f"{counts['ready']} judged with no hand edit, {counts['told']} told which line to fill in, {counts['failed']} failed."
+    told = (
+        f"{counts['ready']} judged with no hand edit, {counts['told']} told which line to fill in, "
+        f"{counts['failed']} failed."
+    )
     return f"## `outpace init` on functions of others\n\n{told} {made(result)}\n\n{table(rows)}"
 
 

@@ -74,7 +74,7 @@ def noise(result: dict[str, Any]) -> str:
 
 def published(result: dict[str, Any]) -> str:
     return (
-        "## What a whole run would publish\n\nSimulated from the samples above: runs of 200 candidates that are exactly "
+        "## What a whole run would publish\n\nSimulated from the samples above: runs of 200 candidates that are just "
         f"as fast as the reference, judged and confirmed. {made(result)}\n\n{table(result['rows'])}"
     )
 

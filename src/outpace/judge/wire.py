@@ -21,8 +21,8 @@ HEADER = struct.Struct("<QQ")
 ARRAY_DTYPES = ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16")
 _SCALARS = {type(None), bool, int, float, str, bytes}
 _Found = list[tuple[tuple[Any, ...], Any]]
-# Types of arrays that were found to be as they are sent, and types by their code: looking again would be on the clock.
-_plain_dtypes: set[Any] = set()
+# The codes of array types that are sent as they are, and types by their code: looking again would be on the clock.
+_codes: dict[Any, str] = {}
 _dtypes: dict[str, Any] = {}
 
 
@@ -44,8 +44,10 @@ def pack(value: Any) -> bytes:
 
 def pack_into(value: Any, region: memoryview, at: int) -> int:
     """Pack a value right where it is read, without a copy between; returns where it ends."""
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and type(value) is numpy.ndarray and value.flags.c_contiguous and value.dtype in _codes:
+        return _pack_array_into(value, region, at)
     body, arrays = _parts(value)
-    # Written out rather than called: each call here is on the clock of every answer.
     first = HEADER.size + len(body)
     first += at + -first % ALIGN
     end = first
@@ -64,20 +66,34 @@ def pack_into(value: Any, region: memoryview, at: int) -> int:
     return end
 
 
-def _parts(value: Any) -> tuple[bytes, list[Any]]:
+def _pack_array_into(array: Any, region: memoryview, at: int) -> int:
+    """The same for an array alone: the commonest answer of those who care for speed.
+
+    Taken step by step with cold caches after every call, so that each step saved is worth several.
+    """
+    body = marshal.dumps((None, [((), _codes[array.dtype], array.shape)]), MARSHAL_VERSION)
+    length, size = len(body), array.nbytes
+    first = at + HEADER.size + length + -(HEADER.size + length) % ALIGN
+    end: int = first + size + -size % ALIGN
+    if end > len(region):
+        raise WireError(f"the answers take more than the {len(region) >> 20} MB allowed")
+    HEADER.pack_into(region, at, length, end - at)
+    region[at + HEADER.size : at + HEADER.size + length] = body
+    if size:
+        region[first : first + size] = memoryview(array).cast("B")
+    return end
+
+
+def _parts(value: Any) -> tuple[bytes, tuple[Any, ...]]:
     """The marshalled part of a value, and its arrays."""
     numpy = sys.modules.get("numpy")
     # Without NumPy there are no arrays to look for, and looking would take longer than packing.
     if numpy is None:
-        return _marshalled((value, [])), []
-    if type(value) is numpy.ndarray:
-        plain = value.dtype in _plain_dtypes and value.flags.c_contiguous
-        array = value if plain else _sendable(value, numpy)
-        return marshal.dumps((None, [((), array.dtype.str, array.shape)]), MARSHAL_VERSION), [array]
+        return _marshalled((value, [])), ()
     found: _Found = []
     rest = _without_arrays(value, (), found)
     described = [(path, array.dtype.str, array.shape) for path, array in found]
-    return _marshalled((rest, described)), [array for _, array in found]
+    return _marshalled((rest, described)), tuple(array for _, array in found)
 
 
 def _marshalled(pair: tuple[Any, list[Any]]) -> bytes:
@@ -151,11 +167,11 @@ def _without_arrays(value: Any, path: tuple[Any, ...], arrays: _Found) -> Any:
 
 def _sendable(array: Any, numpy: Any) -> Any:
     """The array as it can be copied byte by byte: itself, if it already is so."""
-    if array.dtype in _plain_dtypes and array.flags.c_contiguous:
+    if array.dtype in _codes and array.flags.c_contiguous:
         return array
     dtype = array.dtype.newbyteorder("<")
     if dtype.str[1:] not in ARRAY_DTYPES:
         raise WireError(f"an array of {array.dtype} cannot be sent; use arrays of numbers or booleans")
-    _plain_dtypes.add(dtype)
+    _codes[dtype] = dtype.str
     # Not ascontiguousarray, which makes an axis where there is none.
     return numpy.asarray(array, dtype=dtype, order="C")

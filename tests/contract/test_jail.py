@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -36,6 +40,17 @@ def run_inside(kind: JailKind, script: str, *, seconds: float = 20, **settings: 
     return done.returncode, done.stdout + done.stderr
 
 
+@functools.cache
+def reachable_launcher() -> Path:
+    """A copy of the launcher where everybody can reach it; the one we test may lie in a home of mode 700."""
+    folder = Path(tempfile.mkdtemp(prefix="outpace-launcher-"))
+    atexit.register(shutil.rmtree, folder)
+    folder.chmod(0o755)
+    shutil.copy(jails.launcher_path(), folder / "outpace-launch")
+    (folder / "outpace-launch").chmod(0o755)
+    return folder / "outpace-launch"
+
+
 def as_user(user: str, work: Callable[[], tuple[int, str]]) -> tuple[int, str]:
     """Do the work as root, or in a forked child without root's rights."""
     if user == "root":
@@ -44,10 +59,11 @@ def as_user(user: str, work: Callable[[], tuple[int, str]]) -> tuple[int, str]:
         return work()
     if os.getuid() != 0:
         return work()
-    jails.launcher_path()
+    launcher = reachable_launcher()
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
+        jails.launcher_path = lambda: launcher  # type: ignore[assignment]
         os.setgroups([])
         os.setgid(ORDINARY)
         os.setuid(ORDINARY)

@@ -115,7 +115,9 @@ def test_signals_that_the_parent_ignored_or_blocked_are_as_new() -> None:
     program = ["--allow-fork", "exec", "--", "/bin/grep", "Sig[BI]", "/proc/self/status"]
     command = ["sh", "-c", 'trap "" PIPE CHLD XFSZ; exec "$@"', "sh", str(d.room() / "launch"), *program]
     ignored = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert ignored.split() == ["SigBlk:", "0" * 16, "SigIgn:", "0" * 16]
+    _, blocked, _, unheard = ignored.split()
+    # 32 and 33 are the C library's own, which it lets nobody change; somebody above us may have ignored them.
+    assert int(blocked, 16) == 0 and int(unheard, 16) & ~(0b11 << 31) == 0
 
 
 # The filter.

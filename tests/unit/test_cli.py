@@ -427,7 +427,8 @@ def started(tmp_path: Path, folder: Path) -> Iterator[Callable[[], subprocess.Po
         words = ["run", str(folder), "--trials", "1", "--folder", str(tmp_path / "kept")]
         processes.append(
             subprocess.Popen(
-                [sys.executable, "-c", "from outpace.cli import main; main()", *words],
+                # A shell ignores Ctrl-C for what it starts in the background, this suite perhaps, and that is inherited.
+                [sys.executable, "-c", f"{_HEARS_CTRL_C}; from outpace.cli import main; main()", *words],
                 cwd=tmp_path,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -442,6 +443,9 @@ def started(tmp_path: Path, folder: Path) -> Iterator[Callable[[], subprocess.Po
         if each.poll() is None:
             each.kill()
             each.communicate()
+
+
+_HEARS_CTRL_C = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
 
 
 def _judging(kept: Path) -> bool:

@@ -427,7 +427,7 @@ def started(tmp_path: Path, folder: Path) -> Iterator[Callable[[], subprocess.Po
         words = ["run", str(folder), "--trials", "1", "--folder", str(tmp_path / "kept")]
         processes.append(
             subprocess.Popen(
-                # A shell ignores Ctrl-C for what it starts in the background, this suite perhaps, and that is inherited.
+                # A shell ignores Ctrl-C for what it starts in the background, perhaps this suite: it is inherited.
                 [sys.executable, "-c", f"{_HEARS_CTRL_C}; from outpace.cli import main; main()", *words],
                 cwd=tmp_path,
                 stdout=subprocess.PIPE,

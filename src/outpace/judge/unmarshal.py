@@ -24,7 +24,7 @@ _NUMBERS = {ord("g"): (9, "<f8"), ord("i"): (5, "<i4")}
 
 
 def read(data: bytes) -> Any:
-    """The value that `wire.pack` packed; anything that is not exactly one value raises WireError."""
+    """The answer that `wire.pack_into` packed; anything that is not exactly one value raises WireError."""
     if len(data) < HEADER.size:
         raise WireError(f"{len(data)} bytes are too few for a value")
     length, size = HEADER.unpack_from(data)

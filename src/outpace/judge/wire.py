@@ -1,6 +1,7 @@
 """The wire: values as bytes between the judge and a Python worker; imported on both sides of the jail.
 
 A value is a marshalled pair (plain value, where its arrays were), then the arrays, each from a multiple of 64 bytes on.
+Answers say of an array its path, type and shape; arguments also where it begins, which saves the worker the reckoning.
 `pack` and `unpack` leave the work to the interpreter's own C code, because whatever they waste is on the candidate's
 clock, and could be won by replacing them. `unpack` trusts its bytes and serves in the worker alone; the judge reads
 answers with `unmarshal.py`, which does not.
@@ -21,9 +22,24 @@ HEADER = struct.Struct("<QQ")
 ARRAY_DTYPES = ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16")
 _SCALARS = {type(None), bool, int, float, str, bytes}
 _Found = list[tuple[tuple[Any, ...], Any]]
-# The codes of array types that are sent as they are, and types by their code: looking again would be on the clock.
+# The codes of array types that are sent as they are: looking again would be on the clock.
 _codes: dict[Any, str] = {}
-_dtypes: dict[str, Any] = {}
+_array_type: Any = None  # numpy.ndarray, once an array was seen: a worker whose values hold none may have no NumPy
+
+
+class _Types(dict[str, Any]):
+    """Array types by their code, each looked up once; the first brings NumPy in."""
+
+    def __missing__(self, code: str) -> Any:
+        global _array_type
+        import numpy
+
+        _array_type = numpy.ndarray
+        self[code] = numpy.dtype(code)
+        return self[code]
+
+
+_types = _Types()
 
 
 class WireError(ValueError):
@@ -31,33 +47,51 @@ class WireError(ValueError):
 
 
 def pack(value: Any) -> bytes:
-    """The bytes of a value, as many as a multiple of 64; only plain types and arrays, nothing lazy gets through."""
-    body, arrays = _parts(value)
-    size = _aligned(HEADER.size + len(body))
-    parts = [b"", body, bytes(size - HEADER.size - len(body))]
-    for array in arrays:
+    """The bytes of arguments, as many as a multiple of 64; only plain types and arrays, nothing lazy gets through."""
+    rest, found = _apart(value)
+    described: list[tuple[Any, str, int, tuple[int, ...]]] = []
+    parts, start = [b"", b"", b""], 0
+    for path, array in found:
+        # The short form serves an array right under a name; one without elements has no place in the bytes.
+        short = len(path) == 1 and array.size
+        described.append((path[0] if short else path, array.dtype.str, start, array.shape))
         parts += (array.tobytes(), bytes(-array.nbytes % ALIGN))
-        size = _aligned(size + array.nbytes)
-    parts[0] = HEADER.pack(len(body), size)
+        start = _aligned(start + array.nbytes)
+    body = _marshalled((rest, described))
+    first = _aligned(HEADER.size + len(body))
+    parts[:3] = HEADER.pack(len(body), first + start), body, bytes(first - HEADER.size - len(body))
     return b"".join(parts)
 
 
 def pack_into(value: Any, region: memoryview, at: int) -> int:
-    """Pack a value right where it is read, without a copy between; returns where it ends."""
-    numpy = sys.modules.get("numpy")
-    if numpy is not None and type(value) is numpy.ndarray and value.flags.c_contiguous and value.dtype in _codes:
-        return _pack_array_into(value, region, at)
-    body, arrays = _parts(value)
+    """Pack an answer right where it is read, without a copy between; returns where it ends."""
+    if type(value) is _array_type and (code := _codes.get(value.dtype)) is not None and value.size:
+        # An array alone, the commonest answer of those who care for speed. Taken with cold caches after every call, so
+        # that each step saved is worth several.
+        body = marshal.dumps((None, [((), code, value.shape)]), MARSHAL_VERSION)
+        length, size = len(body), value.nbytes
+        first = at + HEADER.size + length + -(HEADER.size + length) % ALIGN
+        end: int = first + size + -size % ALIGN
+        if end <= len(region):
+            try:
+                region[first : first + size] = memoryview(value).cast("B")
+                HEADER.pack_into(region, at, length, end - at)
+                region[at + HEADER.size : at + HEADER.size + length] = body
+                return end
+            except TypeError:
+                pass  # its elements do not lie side by side
+    rest, found = _apart(value)
+    body = _marshalled((rest, [(path, array.dtype.str, array.shape) for path, array in found]))
     first = HEADER.size + len(body)
     first += at + -first % ALIGN
     end = first
-    for array in arrays:
+    for _, array in found:
         end += array.nbytes + -array.nbytes % ALIGN
     if end > len(region):
         raise WireError(f"the answers take more than the {len(region) >> 20} MB allowed")
     HEADER.pack_into(region, at, len(body), end - at)
     region[at + HEADER.size : at + HEADER.size + len(body)] = body
-    for array in arrays:
+    for _, array in found:
         size = array.nbytes
         if size:
             # A view of bytes can be made of any shape but one without elements.
@@ -66,34 +100,13 @@ def pack_into(value: Any, region: memoryview, at: int) -> int:
     return end
 
 
-def _pack_array_into(array: Any, region: memoryview, at: int) -> int:
-    """The same for an array alone: the commonest answer of those who care for speed.
-
-    Taken step by step with cold caches after every call, so that each step saved is worth several.
-    """
-    body = marshal.dumps((None, [((), _codes[array.dtype], array.shape)]), MARSHAL_VERSION)
-    length, size = len(body), array.nbytes
-    first = at + HEADER.size + length + -(HEADER.size + length) % ALIGN
-    end: int = first + size + -size % ALIGN
-    if end > len(region):
-        raise WireError(f"the answers take more than the {len(region) >> 20} MB allowed")
-    HEADER.pack_into(region, at, length, end - at)
-    region[at + HEADER.size : at + HEADER.size + length] = body
-    if size:
-        region[first : first + size] = memoryview(array).cast("B")
-    return end
-
-
-def _parts(value: Any) -> tuple[bytes, tuple[Any, ...]]:
-    """The marshalled part of a value, and its arrays."""
-    numpy = sys.modules.get("numpy")
+def _apart(value: Any) -> tuple[Any, _Found]:
+    """A value without its arrays, and the arrays with their paths."""
     # Without NumPy there are no arrays to look for, and looking would take longer than packing.
-    if numpy is None:
-        return _marshalled((value, [])), ()
+    if sys.modules.get("numpy") is None:
+        return value, []
     found: _Found = []
-    rest = _without_arrays(value, (), found)
-    described = [(path, array.dtype.str, array.shape) for path, array in found]
-    return _marshalled((rest, described)), tuple(array for _, array in found)
+    return _without_arrays(value, (), found), found
 
 
 def _marshalled(pair: tuple[Any, list[Any]]) -> bytes:
@@ -107,25 +120,19 @@ def _marshalled(pair: tuple[Any, list[Any]]) -> bytes:
 
 
 def unpack(data: memoryview, offset: int) -> tuple[Any, int]:
-    """The value at `offset` and the offset of the next one; arrays are read-only views of the data."""
+    """The arguments at `offset` and the offset of the next ones; arrays are read-only views of the data."""
     length, size = HEADER.unpack_from(data, offset)
     at = offset + HEADER.size
     value, described = marshal.loads(data[at : at + length])
-    at = _aligned(at + length)
-    if described:
-        import numpy  # not at the top: a worker whose arguments hold no array may have no NumPy
-    for path, code, shape in described:
-        dtype = _dtypes.get(code) or _dtypes.setdefault(code, numpy.dtype(code))
-        count = 1
-        for axis in shape:
-            count *= axis
-        array = numpy.frombuffer(data, dtype, count, at).reshape(shape) if count else numpy.empty(shape, dtype)
-        size_here = count * dtype.itemsize
-        at += size_here + -size_here % ALIGN
-        if len(path) == 1:
-            value[path[0]] = array
+    at += length + -(HEADER.size + length) % ALIGN
+    for name, code, start, shape in described:
+        dtype = _types[code]
+        if type(name) is str:
+            value[name] = _array_type(shape, dtype, data, at + start)
         else:
-            value = placed(value, path, array)
+            empty = 0 in shape
+            array = _array_type(shape, dtype) if empty else _array_type(shape, dtype, data, at + start)
+            value = placed(value, name, array)
     return value, offset + size
 
 
@@ -172,6 +179,6 @@ def _sendable(array: Any, numpy: Any) -> Any:
     dtype = array.dtype.newbyteorder("<")
     if dtype.str[1:] not in ARRAY_DTYPES:
         raise WireError(f"an array of {array.dtype} cannot be sent; use arrays of numbers or booleans")
-    _codes[dtype] = dtype.str
+    _codes[dtype] = _types[dtype.str].str
     # Not ascontiguousarray, which makes an axis where there is none.
     return numpy.asarray(array, dtype=dtype, order="C")

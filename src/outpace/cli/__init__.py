@@ -7,7 +7,7 @@ import sys
 import cyclopts
 
 from outpace import __version__
-from outpace.cli import doctor, export, init, mcp, plain, prompt, report, run, show, tasks, trial, verify
+from outpace.cli import bench, doctor, export, init, mcp, plain, prompt, report, run, show, tasks, trial, verify
 from outpace.errors import OutpaceError
 
 app = cyclopts.App(
@@ -30,6 +30,7 @@ app.command(export.export)
 app.command(prompt.prompt)
 app.command(tasks.tasks)
 app.command(init.init)
+app.command(bench.bench)
 
 
 def main() -> None:

@@ -1,0 +1,1 @@
+"""Benchmarks that a user can run: the same rules for this library and for its peers."""

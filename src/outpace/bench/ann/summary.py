@@ -1,0 +1,143 @@
+"""The summary: rows of the log become the tables that are published."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from outpace.bench.ann.curve import (
+    Cell,
+    Interval,
+    Point,
+    Reading,
+    by_round,
+    compare,
+    curve,
+    figures,
+    front,
+    geometric_mean,
+    interval,
+)
+from outpace.bench.ann.log import BuildRow, Log, MachineRow, MissingRow, Stage, TimeRow, Track
+from outpace.bench.ann.peers import OWN
+from outpace.bench.ann.peers.outpace_ import DEFAULTS, OURS
+from outpace.bench.ann.plan import readings
+
+# A search works all the time; with less of the processor than this it waited for a core that others used.
+_BUSY = 0.9
+
+
+@dataclass(frozen=True)
+class Speed:
+    """A library's speed at one level."""
+
+    figure: str
+    qps: float | None
+    spread: Interval | None
+
+
+@dataclass(frozen=True)
+class Contest:
+    """One data set on one track, from the last stage that was run."""
+
+    data: str
+    track: Track
+    stage: Stage
+    rounds: int
+    begin: int
+    end: int
+    waiting: float
+    fronts: dict[str, list[Point]]
+    speeds: dict[str, list[Speed]]
+    cells: dict[str, list[Cell]]
+
+
+@dataclass(frozen=True)
+class IndexLine:
+    """What an index cost."""
+
+    row: BuildRow
+    memory_bytes: int | None
+    load_seconds: float | None
+
+
+@dataclass(frozen=True)
+class Summary:
+    """All that is published."""
+
+    contests: list[Contest]
+    indexes: list[IndexLine]
+    failures: list[tuple[str, str, str, str, str]]
+    missing: list[MissingRow]
+    machines: list[MachineRow]
+
+    def mean(self, ours: str, track: Track) -> float | None:
+        """The geometric mean of the ratios at the levels; the area, which overlaps them, is left out."""
+        return geometric_mean(self.level_cells(ours, track))
+
+    def level_cells(self, ours: str, track: Track) -> list[Cell]:
+        """The cells of all data sets but for the areas."""
+        return [
+            cell
+            for contest in self.contests
+            if contest.track == track
+            for cell in contest.cells.get(ours, [])
+            if "-" not in cell.name
+        ]
+
+
+def summarise(log: Log, levels: Sequence[float]) -> Summary:
+    """The tables of a log."""
+    rows = _newest(log.times())
+    told = figures(levels)
+    pairs = sorted({(row.data, row.track) for row in rows})
+    contests = [
+        _contest(data, track, [r for r in rows if (r.data, r.track) == (data, track)], told) for data, track in pairs
+    ]
+    memory = {(m.data_key, m.peer, m.version, m.configuration): m for m in log.memory()}
+    indexes = []
+    for row in sorted(log.builds(), key=lambda each: (each.data, each.peer, each.configuration)):
+        held = memory.get((row.data_key, row.peer, row.version, row.configuration))
+        grown = None if held is None else held.bytes_after - held.bytes_before
+        indexes.append(IndexLine(row, grown, None if held is None else held.load_seconds))
+    failures = sorted(
+        {(row.data, row.peer, row.configuration, row.status, row.reason) for row in rows if row.status != "ok"}
+    )
+    taken_part = {row.peer for row in rows}
+    missing = {each.peer: each for each in log.rows if isinstance(each, MissingRow) and each.peer not in taken_part}
+    machines = list(dict.fromkeys(each.cpu for each in log.rows if isinstance(each, MachineRow)))
+    last = {each.cpu: each for each in log.rows if isinstance(each, MachineRow)}
+    return Summary(contests, indexes, failures, list(missing.values()), [last[cpu] for cpu in machines])
+
+
+def _newest(rows: Sequence[TimeRow]) -> list[TimeRow]:
+    """Only the newest version of each library on the newest contents of each data set."""
+    keys = {row.data: row.data_key for row in rows}
+    versions = {(row.data, row.peer): row.version for row in rows if row.data_key == keys[row.data]}
+    return [row for row in rows if row.data_key == keys[row.data] and row.version == versions.get((row.data, row.peer))]
+
+
+def _contest(data: str, track: Track, rows: Sequence[TimeRow], told: dict[str, Callable[..., float | None]]) -> Contest:
+    stage: Stage = "final" if any(row.stage == "final" for row in rows) else "screen"
+    rows = [row for row in rows if row.stage == stage]
+    # Recall and speed of another slice of queries are another curve.
+    begin, end = rows[-1].begin, rows[-1].end
+    found = readings(row for row in rows if (row.begin, row.end) == (begin, end))
+    peers = {peer: each for peer, each in found.items() if peer not in OWN}
+    cells = {
+        own: [compare(name, figure, found[own], peers) for name, figure in told.items()]
+        for own in (OURS, DEFAULTS)
+        if own in found
+    }
+    speeds = {
+        peer: [_speed(name, figure, each) for name, figure in told.items()] for peer, each in sorted(found.items())
+    }
+    fronts = {peer: front(curve(each)) for peer, each in sorted(found.items())}
+    rounds = len({row.round for row in rows})
+    timed = [row for row in rows if row.status == "ok"]
+    waited = sum(row.cpu_seconds < _BUSY * row.wall_seconds for row in timed) / max(len(timed), 1)
+    return Contest(data, track, stage, rounds, begin, end, waited, fronts, speeds, cells)
+
+
+def _speed(name: str, figure: Callable[..., float | None], each: Sequence[Reading]) -> Speed:
+    return Speed(name, figure(curve(each)), interval(list(by_round(each, figure).values())))

@@ -1,0 +1,182 @@
+"""The vector search benchmark as a whole, with peers whose faults are known; nothing here asserts a time."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from outpace.bench.ann.log import Log, TimeRow
+
+HERE = Path(__file__).parent
+QUERIES = 40
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Two hundred vectors on a line in eight dimensions, and their true neighbours."""
+    chance = np.random.default_rng(3)
+    train = chance.normal(size=(200, 8)).astype(np.float32)
+    test = chance.normal(size=(QUERIES, 8)).astype(np.float32)
+    distances = np.linalg.norm(train[None] - test[:, None], axis=2)
+    with h5py.File(tmp_path / "tiny.hdf5", "w") as file:
+        file["train"], file["test"] = train, test
+        file["neighbors"] = np.argsort(distances, axis=1)[:, :20]
+        file.attrs["distance"] = "euclidean"
+    return tmp_path / "tiny.hdf5"
+
+
+def command(data: Path, *peers: str, more: tuple[str, ...] = ()) -> list[str]:
+    code = "import sys; sys.argv[0] = 'outpace'; from outpace.cli import main; main()"
+    named = [peer if ":" in peer or peer == "exact" else f"ann_peers:{peer}" for peer in peers]
+    rest = ["--data", str(data), "--out", str(data.parent / "out"), "--rounds", "2", "--threads-build", "1", *more]
+    return [sys.executable, "-c", code, "bench", "ann", "--peers", *named, *rest]
+
+
+def environment(data: Path) -> dict[str, str]:
+    paths = [str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(paths), "ANN_MARKS": str(data.parent / "marks")}
+
+
+def bench(data: Path, *peers: str, more: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        command(data, *peers, more=more), env=environment(data), capture_output=True, text=True, check=False
+    )
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def rows(data: Path, name: str) -> list[dict[str, str]]:
+    with (data.parent / "out" / name).open() as file:
+        return list(csv.DictReader(file))
+
+
+def measured(data: Path) -> list[TimeRow]:
+    return Log(data.parent / "out" / "measurements.jsonl").times()
+
+
+def test_both_stages_run_and_everything_is_written(data: Path) -> None:
+    done = bench(data, "exact", "Quick", "Slow")
+    assert done.returncode == 0, done.stderr
+    out = data.parent / "out"
+    written = {each.name for each in out.iterdir() if each.is_file()}
+    assert {"levels.csv", "points.csv", "ratios.csv", "indexes.csv", "results.md", "index.html"} <= written
+    assert "tiny-single.png" in written
+    page = (out / "index.html").read_text()
+    assert "<svg" in page
+    assert "http" not in page.replace("http://www.w3.org", ""), "the page must need nothing else"
+    final = [row for row in measured(data) if row.stage == "final"]
+    assert {row.round for row in final} == {0, 1}
+    assert {(row.begin, row.end) for row in final} == {(QUERIES // 2, QUERIES)}
+    assert {(row.begin, row.end) for row in measured(data) if row.stage == "screen"} == {(0, QUERIES // 2)}
+    assert {row.recall for row in measured(data) if row.peer == "exact"} == {1.0}
+    full = [row.recall for row in measured(data) if row.peer == "ann_peers:Quick" and row.effort["effort"] == 3]
+    assert set(full) == {1.0}
+    built = {row["peer"]: row for row in rows(data, "indexes.csv")}
+    assert float(built["ann_peers:Quick"]["build_peak_mb"]) > float(built["ann_peers:Quick"]["file_mb"]) > 0
+
+
+def test_the_batch_track_finds_the_same_neighbours(data: Path) -> None:
+    assert bench(data, "Quick").returncode == 0
+    assert bench(data, "Quick", more=("--track", "batch")).returncode == 0
+    found = {track: {} for track in ("single", "batch")}  # type: dict[str, dict[tuple[str, int], float | None]]
+    for row in measured(data):
+        found[row.track][row.stage, int(row.effort["effort"])] = row.recall
+    assert found["single"] == found["batch"] != {}
+
+
+def test_a_second_call_builds_and_measures_nothing_again(data: Path) -> None:
+    bench(data, "Quick", "Slow")
+    before, marks = measured(data), (data.parent / "marks").read_text()
+    assert bench(data, "Quick", "Slow").returncode == 0
+    assert measured(data) == before
+    assert (data.parent / "marks").read_text() == marks
+
+
+def test_a_killed_run_goes_on_where_it_was(data: Path) -> None:
+    log = data.parent / "out" / "measurements.jsonl"
+    running = subprocess.Popen(
+        command(data, "Quick", "Slow"), env=environment(data), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    while running.poll() is None and (not log.is_file() or log.read_bytes().count(b'"type":"time"') < 3):
+        time.sleep(0.01)
+    running.kill()
+    running.wait()
+    first = measured(data)
+    assert len(first) >= 3
+    with log.open("ab") as file:
+        file.write(b'{"type":"time","data":"ti')  # what a kill in the middle of a write leaves
+    assert bench(data, "Quick", "Slow").returncode == 0
+    again = measured(data)
+    assert again[: len(first)] == first
+    keys = [(row.peer, row.stage, row.round, row.effort["effort"]) for row in again]
+    assert len(keys) == len(set(keys))
+    assert {key[0] for key in keys if key[1] == "final"} == {"ann_peers:Quick", "ann_peers:Slow"}
+
+
+def test_a_peer_whose_process_dies_is_a_row_and_the_others_go_on(data: Path) -> None:
+    done = bench(data, "Dying", "Quick")
+    assert done.returncode == 0, done.stderr
+    dead = [row for row in measured(data) if row.peer == "ann_peers:Dying"]
+    assert [(row.status, "SIGSEGV" in row.reason) for row in dead] == [("crashed", True)]
+    assert any(row.peer == "ann_peers:Quick" and row.stage == "final" for row in measured(data))
+    assert "SIGSEGV" in done.stdout
+
+
+def test_a_peer_whose_build_raises_is_told_with_its_reason(data: Path) -> None:
+    done = bench(data, "Failing", "Quick", more=("--json",))
+    failures = json.loads(done.stdout)["failures"]
+    assert [(each["library"], each["what"]) for each in failures] == [("ann_peers:Failing", "failed")]
+    assert "no room for 200 vectors" in failures[0]["why"]
+
+
+def test_a_build_past_the_budget_is_killed_with_all_it_started_and_told(data: Path) -> None:
+    assert bench(data, "Endless", "exact", more=("--build-budget", "1")).returncode == 0
+    built = {row["peer"]: row for row in rows(data, "indexes.csv")}
+    assert built["ann_peers:Endless"]["status"] == "over budget"
+    assert built["exact"]["status"] == "built"
+    for process in (data.parent / "marks").read_text().split():
+        assert not alive(int(process))
+
+
+def alive(process: int) -> bool:
+    """Whether it runs; one that nobody has waited for yet does not."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def test_a_peer_that_cannot_be_imported_is_listed_with_how_to_have_it(data: Path) -> None:
+    done = bench(data, "Absent", "Quick", more=("--list-peers",))
+    lines = {line.split()[0]: line for line in done.stdout.splitlines()}
+    assert "not installed" in lines["ann_peers:Absent"]
+    assert "pip install absent" in lines["ann_peers:Absent"]
+    assert lines["ann_peers:Quick"].split()[1] == "1"
+    alone = bench(data, "Absent")
+    assert alone.returncode == 1
+    assert "none of these can be imported" in alone.stderr
+
+
+def test_the_final_stage_alone_asks_for_the_screening(data: Path) -> None:
+    done = bench(data, "Quick", more=("--stage", "final"))
+    assert done.returncode == 1
+    assert "--stage screen" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [(("--queries", "0"), "--queries is 0"), (("--levels", "1.5"), "recall lies between 0 and 1")],
+)
+def test_settings_that_make_no_sense_are_refused(data: Path, more: tuple[str, ...], why: str) -> None:
+    done = bench(data, "Quick", more=more)
+    assert (done.returncode, why in done.stderr) == (1, True)
+    assert not (data.parent / "out").exists()

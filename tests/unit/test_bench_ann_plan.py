@@ -1,0 +1,198 @@
+"""The plan, the data sets, recall and the log of the vector search benchmark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from outpace.bench.ann import datasets, plan
+from outpace.bench.ann.curve import Reading
+from outpace.bench.ann.datasets import DataError, Shape
+from outpace.bench.ann.log import Log, MissingRow
+from outpace.bench.ann.peers import OWN, find, names
+from outpace.bench.ann.peers.base import CONFIGURATIONS, Configuration, beams, ids_of, probes, swept
+from outpace.bench.ann.recall import recall
+from outpace.errors import OutpaceError
+
+SHAPES = [Shape(60_000, 784, "l2"), Shape(331_479, 100, "cosine"), Shape(656_730, 26, "l2"), Shape(3500, 384, "cosine")]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("name", [name for name in names() if name != "outpace-defaults"])
+def test_every_library_has_the_same_number_of_configurations(name: str, shape: Shape) -> None:
+    made = find(name).configurations(shape)
+    if name == "symphonyqg" and shape.dimension < 64:
+        assert made == ()
+        return
+    assert len(made) == CONFIGURATIONS
+    assert len({each.name for each in made}) == len({str(each.build) for each in made}) == CONFIGURATIONS
+    for each in made:
+        assert len({plan.effort_key(effort) for effort in each.efforts}) == len(each.efforts) > 5
+
+
+def test_our_defaults_are_one_configuration_without_settings() -> None:
+    assert [dict(each.build) for each in find("outpace-defaults").configurations(SHAPES[0])] == [{}]
+
+
+def test_re_ranking_depth_is_swept_together_with_effort() -> None:
+    for name, depth in {"scann": "pre_reorder_num_neighbors", "faiss-ivfpqfs": "k_factor"}.items():
+        for each in find(name).configurations(SHAPES[0]):
+            first = [effort for effort in each.efforts if effort[depth] == each.efforts[0][depth]]
+            last = [effort for effort in each.efforts if effort[depth] == each.efforts[-1][depth]]
+            assert len(first) == len(last) > 5
+            assert first[0] != last[0]
+
+
+def test_a_sweep_from_a_generator_serves_every_strand() -> None:
+    assert len(swept("a", (value for value in (1, 2, 3)), b=(1, 2))) == 6
+
+
+def test_effort_grids_rise_from_the_least_to_the_most() -> None:
+    for grid in (beams(), beams(1, 50), probes(1), probes(500)):
+        assert list(grid) == sorted(set(grid))
+    assert (beams()[0], beams()[-1], probes(500)[-1]) == (10, 1600, 500)
+
+
+def test_an_unknown_peer_is_told_with_the_known_ones() -> None:
+    with pytest.raises(OutpaceError, match=r"known are outpace, .*hnswlib"):
+        find("hnswlibb")
+
+
+@pytest.mark.parametrize("total", [2, 3, 500, 10_000])
+def test_the_queries_that_decide_are_not_those_that_choose(total: int) -> None:
+    choosing, deciding = plan.screening(total, 1000), plan.deciding(total, 1000)
+    assert 0 == choosing.begin < choosing.end <= deciding.begin < deciding.end <= total
+
+
+def test_one_query_cannot_be_halved() -> None:
+    with pytest.raises(OutpaceError, match="1 queries"):
+        plan.screening(1, 10)
+
+
+def sweep(qps: float, name: str = "c") -> list[Reading]:
+    return [Reading(name, effort, 0, 1 - 0.3 / effort, qps / effort) for effort in range(1, 40)]
+
+
+def test_the_final_run_has_the_best_three_of_each_level_and_ours() -> None:
+    screened = {f"peer-{speed}": sweep(speed) for speed in (100, 200, 300, 400, 500)}
+    # Slow, and the only one that reaches the highest level.
+    screened["thorough"] = [Reading("c", 1, 0, 0.9999, 1.0)]
+    screened["outpace"] = sweep(1)
+    chosen = plan.finalists(screened, (0.9, 0.999), OWN)
+    assert set(chosen) == {"peer-300", "peer-400", "peer-500", "thorough", "outpace"}
+
+
+def test_a_level_that_nobody_reaches_takes_those_that_come_nearest() -> None:
+    screened = {"near": [Reading("c", 1, 0, 0.98, 1.0)], "far": [Reading("c", 1, 0, 0.5, 9.0)]}
+    assert plan.finalists(screened, (0.99,), OWN, best=1) == ("near",)
+
+
+def test_only_settings_near_the_levels_go_into_the_final_run() -> None:
+    efforts = swept("ef", range(1, 40))
+    fast, slow = Configuration("fast", {}, efforts), Configuration("slow", {}, efforts)
+    kept = plan.narrowed([fast, slow], sweep(1000, "fast") + sweep(100, "slow"), (0.9,))
+    assert [each.name for each in kept] == ["fast"]
+    # Recall is 0.9 at effort 3: two settings below it, and two from it on.
+    assert [effort["ef"] for effort in kept[0].efforts] == [1, 2, 3, 4]
+
+
+def test_recall_counts_ties_as_right_and_repeated_or_missing_answers_as_wrong() -> None:
+    train = np.array([[0.0], [1.0], [-1.0], [5.0]], dtype=np.float32)
+    queries, truth = np.zeros((1, 1), dtype=np.float32), np.array([[0, 1]])
+    assert recall(np.array([[0, 2]]), train, queries, truth, 2) == 1
+    assert recall(np.array([[0, 0]]), train, queries, truth, 2) == 0.5
+    assert recall(np.array([[0, -1]]), train, queries, truth, 2) == 0.5
+    assert recall(np.array([[3, 4000]]), train, queries, truth, 2) == 0
+
+
+def test_answers_that_are_too_few_are_filled_up_and_unsigned_ones_understood() -> None:
+    assert ids_of([[1], np.array([[2**64 - 1, 3]], dtype=np.uint64)], 2, 2).tolist() == [[1, -1], [-1, 3]]
+
+
+def write_set(path: Path, *, distance: str = "angular", **changed: np.ndarray) -> Path:
+    parts = {
+        "train": np.array([[3, 4], [0, 2], [0, 0]], dtype=np.float16),
+        "test": np.array([[0, 8]], dtype=np.float16),
+        "neighbors": np.array([[1, 0]], dtype=np.int32),
+    } | changed
+    with h5py.File(path, "w") as file:
+        for name, array in parts.items():
+            file[name] = array
+        file.attrs["distance"] = distance
+    return path
+
+
+def test_angular_sets_of_any_type_are_read_as_unit_float32(tmp_path: Path) -> None:
+    found = datasets.load(write_set(tmp_path / "tiny.hdf5"))
+    assert (found.name, found.metric, found.train.dtype) == ("tiny", "cosine", np.float32)
+    assert np.allclose(found.train, [[0.6, 0.8], [0, 1], [0, 0]])
+
+
+def test_bytes_are_read_as_they_are(tmp_path: Path) -> None:
+    parts = {"train": np.array([[255, 0]], dtype=np.uint8), "neighbors": np.array([[0]])}
+    found = datasets.load(write_set(tmp_path / "tiny.hdf5", distance="euclidean", **parts))
+    assert found.train.tolist() == [[255, 0]]
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"neighbors": np.array([[7]])}, "outside its 3 vectors"),
+        ({"neighbors": np.array([[0], [1]])}, "do not fit together"),
+        ({"test": np.array([[0, 1, 2]])}, "do not fit together"),
+        ({"train": np.array([[np.nan, 1]]), "neighbors": np.array([[0]])}, "NaN or infinity"),
+    ],
+)
+def test_a_set_that_makes_no_sense_is_refused(tmp_path: Path, changed: dict[str, np.ndarray], why: str) -> None:
+    with pytest.raises(DataError, match=why):
+        datasets.load(write_set(tmp_path / "tiny.hdf5", **changed))
+
+
+def test_an_unknown_distance_or_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="'jaccard'"):
+        datasets.load(write_set(tmp_path / "tiny.hdf5", distance="jaccard"))
+    (tmp_path / "text.hdf5").write_text("no HDF5")
+    with pytest.raises(DataError, match="cannot be read"):
+        datasets.load(tmp_path / "text.hdf5")
+
+
+def test_a_name_is_looked_for_in_the_folder_and_then_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = write_set(tmp_path / "known.hdf5")
+    assert datasets.locate("known", tmp_path) == kept
+    monkeypatch.setattr(datasets, "SITE", tmp_path.as_uri())
+    (tmp_path / "folder").mkdir()
+    assert datasets.locate("known", tmp_path / "folder").read_bytes() == kept.read_bytes()
+    with pytest.raises(DataError, match=r"no data set unknown .* put the file there, or give its path"):
+        datasets.locate("unknown", tmp_path / "folder")
+    assert [each.name for each in (tmp_path / "folder").iterdir()] == ["known.hdf5"]
+
+
+def test_a_path_that_is_not_there_is_not_fetched(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="is not a file"):
+        datasets.locate(str(tmp_path / "missing.hdf5"), tmp_path)
+
+
+def test_other_contents_have_another_fingerprint() -> None:
+    one = np.arange(12).reshape(3, 4)
+    assert datasets.fingerprint(one) == datasets.fingerprint(one.copy())
+    assert datasets.fingerprint(one) != datasets.fingerprint(one + 1)
+
+
+def test_a_line_that_a_kill_cut_short_is_dropped_and_written_anew(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    Log(path).append(MissingRow("one", "why"))
+    with path.open("ab") as file:
+        file.write(b'{"type":"missing","pe')
+    again = Log(path)
+    assert again.rows == [MissingRow("one", "why")]
+    again.append(MissingRow("two", "why"))
+    assert [row.peer for row in Log(path).rows if isinstance(row, MissingRow)] == ["one", "two"]
+
+
+def test_a_log_of_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").write_text('{"type":"else"}\n')
+    with pytest.raises(OutpaceError, match=r"line 1 .* use a fresh --out"):
+        Log(tmp_path / "log.jsonl")

@@ -155,6 +155,36 @@ def moves(result: dict[str, Any]) -> str:
     )
 
 
+def strong_model(result: dict[str, Any]) -> str:
+    def told(each: dict[str, Any] | None) -> str:
+        if each is None:
+            return "too noisy"
+        return f"{each['ratio']:.2f}x ({each['low']:.2f} to {each['high']:.2f})"
+
+    rows, verdicts = [], []
+    for task, found in result["results"].items():
+        pair = found["head_to_head"]
+        rows.append(
+            {"task": task}
+            | {f"{arm}, over the reference": told(found["over_reference"].get(arm)) for arm in found["arms"]}
+            | {name: told(pair.get(name)) for name in ("buckets over moves", "buckets over none")}
+        )
+        ahead, behind = pair.get("buckets over none", {}), pair.get("none over buckets", {})
+        word = "wins" if ahead.get("wins", 0) * 2 > ahead.get("rounds", 1) else "is even"
+        if behind.get("wins", 0) * 2 > behind.get("rounds", 1):
+            word = "loses"
+        verdicts.append(f"on {task} it {word}")
+    return (
+        "## A strong model, with and without scored exemplars\n\nTen trials each, every reply from a fresh agent that "
+        "saw the prompt alone; the arms `buckets` and `none` differ in the exemplars shown, `moves` needs no model. The "
+        "winners of the arms are judged again head to head (median of "
+        f"{max(each['rounds'] for found in result['results'].values() for each in found['over_reference'].values())} "
+        "interleaved verdicts, with an interval that covers all of theirs). With exemplars against without: "
+        f"{'; '.join(verdicts)}. One run per arm: this shows what these runs found, not what the next one would. "
+        f"The whole archive is `runs/strong-model.sqlite.xz`. {made(result)}\n\n{table(rows)}"
+    )
+
+
 def init(result: dict[str, Any]) -> str:
     rows = [
         {"function": f"{each['origin']}: {each['function']}", "outcome": each["state"]} for each in result["functions"]
@@ -176,6 +206,7 @@ SECTIONS: dict[str, Callable[[dict[str, Any]], str]] = {
     "resume.json": resume,
     "loop-overhead.json": loop_overhead,
     "moves.json": moves,
+    "strong-model.json": strong_model,
     "init.json": init,
 }
 

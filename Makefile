@@ -11,7 +11,9 @@ STAMP := $(VENV)/.installed
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
-$(STAMP): pyproject.toml CMakeLists.txt $(wildcard native/launcher/*)
+NATIVE := $(wildcard native/*/*.?pp native/ann/*/*.?pp native/ann/include/outpace/ann/*.hpp)
+
+$(STAMP): pyproject.toml CMakeLists.txt $(NATIVE)
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; name one with make PYTHON=...")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
@@ -32,19 +34,23 @@ run: setup  ## the main job: make the shipped example faster, under five minutes
 test: setup  ## all tests
 	$(BIN)/python -m pytest -q
 
+# ARM code is compiled and run by an emulator; both come from apt where that may be used.
 test-long: setup  ## the slow suites behind the published figures
+	command -v qemu-aarch64 >/dev/null && command -v aarch64-linux-gnu-g++ >/dev/null \
+	  || apt-get install -y -qq g++-aarch64-linux-gnu qemu-user >/dev/null
+	$(BIN)/python -m pytest -q tests/long/test_*.py
 	$(BIN)/python benchmarks/judge_exploits.py
 	$(BIN)/python benchmarks/judge_noise.py
 
 format: setup  ## format Python and C++
 	$(BIN)/ruff format src tests benchmarks examples
 	$(BIN)/ruff check --fix src tests benchmarks examples
-	$(BIN)/clang-format -i native/launcher/*.cpp native/launcher/*.hpp
+	$(BIN)/clang-format -i $(NATIVE)
 
 lint: setup  ## check formatting and style
 	$(BIN)/ruff format --check src tests benchmarks examples
 	$(BIN)/ruff check src tests benchmarks examples
-	$(BIN)/clang-format --dry-run -Werror native/launcher/*.cpp native/launcher/*.hpp
+	$(BIN)/clang-format --dry-run -Werror $(NATIVE)
 
 type: setup  ## mypy --strict on src/
 	$(BIN)/mypy

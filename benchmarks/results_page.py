@@ -176,7 +176,7 @@ def strong_model(result: dict[str, Any]) -> str:
         verdicts.append(f"on {task} it {word}")
     return (
         "## A strong model, with and without scored exemplars\n\nTen trials each, every reply from a fresh agent that "
-        "saw the prompt alone; the arms `buckets` and `none` differ in the exemplars shown, `moves` needs no model. The "
+        "saw the prompt alone; the arms `buckets` and `none` differ in the exemplars shown; `moves` has no model. The "
         "winners of the arms are judged again head to head (median of "
         f"{max(each['rounds'] for found in result['results'].values() for each in found['over_reference'].values())} "
         "interleaved verdicts, with an interval that covers all of theirs). With exemplars against without: "

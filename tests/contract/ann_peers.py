@@ -106,6 +106,25 @@ class Failing(Quick):
         raise MemoryError(f"no room for {shape.count} vectors")
 
 
+class Mended(Quick):
+    """Builds nothing until the first file is there, and finds nothing until the second is."""
+
+    name = "ann_peers:Mended"
+
+    def build(self, vectors: Floats, shape: Shape, parameters: Parameters, threads: int, folder: Path) -> None:
+        _needed("may-build")
+        super().build(vectors, shape, parameters, threads, folder)
+
+    def load(self, folder: Path, vectors: Vectors, shape: Shape, parameters: Parameters) -> Searcher:
+        _needed("may-search")
+        return super().load(folder, vectors, shape, parameters)
+
+
+def _needed(name: str) -> None:
+    if not Path(os.environ["ANN_MARKS"]).with_name(name).exists():
+        raise OSError(f"no file named {name}")
+
+
 class Endless(Quick):
     """Its build does not end, and neither does the tool that it started."""
 

@@ -138,6 +138,23 @@ def test_a_peer_whose_build_raises_is_told_with_its_reason(data: Path) -> None:
     assert "no room for 200 vectors" in failures[0]["why"]
 
 
+def test_what_failed_is_tried_again_only_when_asked(data: Path) -> None:
+    def found(*more: str) -> tuple[list[str], set[str]]:
+        done = bench(data, "Mended", "Quick", more=("--json", *more))
+        failures = [each["why"] for each in json.loads(done.stdout)["failures"]]
+        return failures, {row.status for row in measured(data) if row.peer == "ann_peers:Mended"}
+
+    assert found() == (["OSError: no file named may-build"], set())
+    (data.parent / "may-build").touch()
+    assert found() == (["OSError: no file named may-build"], set())
+    assert found("--retry-failed") == (["OSError: no file named may-search"], {"failed"})
+    (data.parent / "may-search").touch()
+    assert found() == (["OSError: no file named may-search"], {"failed"})
+    before = [row for row in measured(data) if row.peer == "ann_peers:Quick"]
+    assert found("--retry-failed") == ([], {"ok"})
+    assert [row for row in measured(data) if row.peer == "ann_peers:Quick"] == before
+
+
 def test_a_build_past_the_budget_is_killed_with_all_it_started_and_told(data: Path) -> None:
     assert bench(data, "Endless", "exact", more=("--build-budget", "1")).returncode == 0
     built = {row["peer"]: row for row in rows(data, "indexes.csv")}

@@ -43,9 +43,18 @@ def test_the_five_minutes_of_the_readme(tmp_path: Path) -> None:
     assert Path(tmp_path, said["report"].strip()).is_file()
 
 
+def test_the_readme_s_index_finds_its_vector() -> None:
+    told = blocks("python")
+    assert len(told) == 1
+    done = subprocess.run(
+        [sys.executable, "-c", told[0] + "\nprint(ids[0], len(ids))"], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.split() == ["0", "10"], done.stderr
+
+
 def test_every_file_the_readme_points_to_is_there() -> None:
     root = Path(__file__).parents[2]
-    links = re.findall(r"\]\(([^)#:]+)\)", README) + re.findall(r"^\| `([^`]+)` \|", README, re.MULTILINE)
+    links = re.findall(r"\]\(([^)#:]+)\)", README) + re.findall(r"^\| `([^`]+)`(?:, `[^`]+`)? \|", README, re.MULTILINE)
     assert links and all((root / link).exists() for link in links), [
         link for link in links if not (root / link).exists()
     ]

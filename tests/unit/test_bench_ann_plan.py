@@ -13,7 +13,7 @@ from outpace.bench.ann.curve import Reading
 from outpace.bench.ann.datasets import DataError, Shape
 from outpace.bench.ann.log import Log, MissingRow
 from outpace.bench.ann.peers import OWN, find, names
-from outpace.bench.ann.peers.base import CONFIGURATIONS, Configuration, beams, ids_of, probes, swept
+from outpace.bench.ann.peers.base import CONFIGURATIONS, Configuration, beams, from_source, ids_of, probes, swept
 from outpace.bench.ann.recall import recall
 from outpace.errors import OutpaceError
 
@@ -24,7 +24,7 @@ SHAPES = [Shape(60_000, 784, "l2"), Shape(331_479, 100, "cosine"), Shape(656_730
 @pytest.mark.parametrize("name", [name for name in names() if name != "outpace-defaults"])
 def test_every_library_has_the_same_number_of_configurations(name: str, shape: Shape) -> None:
     made = find(name).configurations(shape)
-    if name == "symphonyqg" and shape.dimension < 64:
+    if name == "symphonyqg" and shape.dimension <= 32:
         assert made == ()
         return
     assert len(made) == CONFIGURATIONS
@@ -44,6 +44,33 @@ def test_re_ranking_depth_is_swept_together_with_effort() -> None:
             last = [effort for effort in each.efforts if effort[depth] == each.efforts[-1][depth]]
             assert len(first) == len(last) > 5
             assert first[0] != last[0]
+
+
+def test_ours_never_walks_narrower_than_its_depth_and_scans_all_lists_at_most() -> None:
+    for each in find("outpace").configurations(SHAPES[0]):
+        walks = [effort for effort in each.efforts if effort["engine"] == "graph"]
+        scans = [int(effort["effort"]) for effort in each.efforts if effort["engine"] == "partitions"]
+        assert all(int(effort["effort"]) >= int(effort["depth"]) for effort in walks)
+        assert not scans or max(scans) == each.build["lists"]
+        assert not (walks and each.build.get("engine") == "partitions")
+
+
+def test_a_library_from_source_has_the_version_that_is_told_and_a_digest_of_its_modules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "built_one.py").write_text("raise SystemExit  # it is found and not imported")
+    (tmp_path / "built_two.py").write_text("")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delenv("OUTPACE_PEER_VERSION_MADE_UP", raising=False)
+    unnamed = from_source("made-up", "built_one", "built_two")
+    monkeypatch.setenv("OUTPACE_PEER_VERSION_MADE_UP", "8c69018")
+    named = from_source("made-up", "built_one", "built_two")
+    assert (unnamed.partition("+")[0], named.partition("+")[0]) == ("unknown", "8c69018")
+    assert unnamed.partition("+")[2] == named.partition("+")[2]
+    (tmp_path / "built_two.py").write_text("1")
+    assert from_source("made-up", "built_one", "built_two") != named
+    with pytest.raises(ImportError, match="built_three"):
+        from_source("made-up", "built_one", "built_three")
 
 
 def test_a_sweep_from_a_generator_serves_every_strand() -> None:

@@ -1,0 +1,40 @@
+// Build: from vectors to a store, in stages: transform, lists, codes, and where it is wanted a graph.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "store.hpp"
+
+namespace outpace::ann {
+
+struct BuildOptions {
+    Metric metric = Metric::l2;
+    int threads = 1;
+    std::uint64_t seed = 0;
+    std::uint32_t lists = 0;  // 0: chosen from the number of vectors
+    int reduced = 0;          // 0: chosen from the dimension and a sample
+    int scan_bits = 0;        // 0: chosen from the dimension
+    bool half = true;         // exact rows of float32 input in half precision
+    bool graph = true;
+    int degree = lanes;  // neighbours of a graph node, at most 32
+    Source later;  // vectors that will be added once recall was measured with them: places are kept free
+    int candidates = 64;  // nearest neighbours looked at for each node
+};
+
+// Called with the name of the stage and how much of it is done, in [0, 1]; throws to stop the build.
+using Progress = std::function<void(std::string_view stage, double done)>;
+
+Store build_store(const Source& source, const Id* ids, const BuildOptions& options, const Slots& slots,
+                  const Progress& progress);
+
+// Rows for every slot of a store whose lists are packed. `reduced` holds the slots' coordinates.
+void build_graph(Store& store, const float* reduced, const BuildOptions& options, const Slots& slots,
+                 const Progress& progress);
+
+// The least memory that a build of this size takes at its peak, in bytes.
+std::size_t estimate_peak(const Source& source, const BuildOptions& options, const Shape& shape);
+
+}  // namespace outpace::ann

@@ -1,0 +1,340 @@
+// Bindings: the Python face of the index; arrays in and out, errors by name, and no lock of Python's while it
+// works.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstring>
+#include <filesystem>
+#include <mutex>
+#include <shared_mutex>
+#include <system_error>
+
+#include "../ann/src/errors.hpp"
+#include "../ann/src/file.hpp"
+#include "../ann/src/index.hpp"
+#include "../ann/src/modules.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace outpace::ann;
+
+namespace {
+
+using AnyArray = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
+using Ids = nb::ndarray<nb::numpy, Id>;
+using Distances = nb::ndarray<nb::numpy, float>;
+
+// Rows of a one- or two-dimensional array. Kind and shape were made right by the Python side.
+Source source_of(const AnyArray& array) {
+    Source source;
+    source.data = array.data();
+    const nb::dlpack::dtype type = array.dtype();
+    if (type.code == std::uint8_t(nb::dlpack::dtype_code::Float) && type.bits == 32)
+        source.kind = Scalar::f32;
+    else if (type.code == std::uint8_t(nb::dlpack::dtype_code::Float) && type.bits == 16)
+        source.kind = Scalar::f16;
+    else if (type.code == std::uint8_t(nb::dlpack::dtype_code::Int) && type.bits == 8)
+        source.kind = Scalar::i8;
+    else if (type.code == std::uint8_t(nb::dlpack::dtype_code::UInt) && type.bits == 8)
+        source.kind = Scalar::u8;
+    else
+        throw BadArgument("vectors must be float32, float16, int8 or uint8");
+    if (array.ndim() != 1 && array.ndim() != 2)
+        throw BadArgument("vectors must be one row or a table of rows");
+    source.count = array.ndim() == 1 ? 1 : array.shape(0);
+    const std::size_t width = array.shape(array.ndim() - 1);
+    if (width < 1 || width > max_dimension)
+        throw BadArgument("vectors have " + std::to_string(width) + " coordinates; 1 to " +
+                          std::to_string(max_dimension) + " are possible");
+    source.dimension = int(width);
+    return source;
+}
+
+void check_dimension(const Source& source, const Shape& shape, const char* what) {
+    if (source.dimension != shape.dimension)
+        throw BadArgument(std::string(what) + " have " + std::to_string(source.dimension) +
+                          " coordinates, and the index " + std::to_string(shape.dimension));
+}
+
+template <class T>
+nb::ndarray<nb::numpy, T> new_array(std::size_t rows, std::size_t columns, bool flat) {
+    T* data = new T[rows * columns + 1];
+    nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+    if (flat) return nb::ndarray<nb::numpy, T>(data, {columns}, owner);
+    return nb::ndarray<nb::numpy, T>(data, {rows, columns}, owner);
+}
+
+struct Handle {
+    std::unique_ptr<Index> index;
+    std::string replaced;
+};
+
+std::string slots_folder() {
+    return nb::cast<std::string>(nb::module_::import_("outpace.ann._slots").attr("folder")());
+}
+
+// The queries where they lie, if they are float32 rows already; anything else goes through the Python side's
+// conversion.
+AnyArray queries_of(nb::handle given) {
+    nb::ndarray<const float, nb::ro, nb::c_contig, nb::device::cpu> plain;
+    if (nb::try_cast(given, plain, false) && (plain.ndim() == 1 || plain.ndim() == 2)) return AnyArray(plain);
+    return nb::cast<AnyArray>(nb::module_::import_("outpace.ann.arrays").attr("rows")(given, "queries"));
+}
+
+std::optional<Engine> engine_of(std::string_view name) {
+    if (name == "auto") return std::nullopt;
+    if (name == "partitions") return Engine::partitions;
+    if (name == "graph") return Engine::graph;
+    throw BadArgument("engine='" + std::string(name) + "' is unknown; choose auto, graph or partitions");
+}
+
+nb::tuple search(Handle& self, nb::handle given, Py_ssize_t k, std::optional<float> recall,
+                 std::optional<int> effort, std::optional<int> depth, const char* engine, Filter* filter,
+                 int threads) {
+    const AnyArray queries = queries_of(given);
+    const Source source = source_of(queries);
+    check_dimension(source, self.index->store().shape, "queries");
+    const Wanted wanted{recall, effort, depth, engine_of(engine)};
+    if (k < 1) throw BadArgument("k=" + std::to_string(k) + "; at least one neighbour must be asked for");
+    if (recall && !(*recall > 0 && *recall <= 1))
+        throw BadArgument("recall=" + nb::cast<std::string>(nb::str(nb::cast(*recall))) +
+                          " is not in (0, 1]");
+    if (effort && *effort < 1) throw BadArgument("effort=" + std::to_string(*effort) + " is below 1");
+    if (wanted.engine == Engine::graph && !self.index->store().has_graph())
+        throw BadArgument(
+            "engine='graph', and this index has none; build it with engine='graph' or 'auto' and "
+            "profile='fast'");
+    const bool flat = queries.ndim() == 1;
+    Ids ids = new_array<Id>(source.count, std::size_t(k), flat);
+    Distances distances = new_array<float>(source.count, std::size_t(k), flat);
+    {
+        nb::gil_scoped_release unlocked;
+        self.index->search(source, std::size_t(k), wanted, filter, threads, ids.data(), distances.data());
+    }
+    return nb::make_tuple(ids, distances);
+}
+
+}  // namespace
+
+NB_MODULE(_native, m) {
+    m.doc() = "The native half of outpace.ann.";
+    nb::register_exception_translator([](const std::exception_ptr& p, void*) {
+        try {
+            std::rethrow_exception(p);
+        } catch (const BadArgument& e) {
+            PyErr_SetString(PyExc_ValueError, e.what());
+        } catch (const BadId& e) {
+            PyErr_SetString(PyExc_KeyError, e.what());
+        } catch (const std::system_error& e) {
+            errno = e.code().value();
+            nb::object error = nb::borrow(PyExc_OSError)(e.code().value(), e.what());
+            PyErr_SetObject(PyExc_OSError, error.ptr());
+        }
+    });
+    nb::exception<BadFile>(m, "IndexFileError", PyExc_ValueError);
+
+    nb::class_<Filter>(m, "Filter")
+        .def_static("of_mask",
+                    [](nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu, bool, nb::ndim<1>> mask) {
+                        auto filter = std::make_unique<Filter>();
+                        filter->by_mask = true;
+                        filter->mask.assign(mask.data(), mask.data() + mask.size());
+                        return filter;
+                    })
+        .def_static("of_ids", [](nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu, Id, nb::ndim<1>> ids) {
+            auto filter = std::make_unique<Filter>();
+            filter->ids.assign(ids.data(), ids.data() + ids.size());
+            return filter;
+        });
+
+    nb::class_<Handle>(m, "Handle")
+        .def_static(
+            "build",
+            [](const AnyArray& vectors,
+               std::optional<nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu, Id, nb::ndim<1>>> ids,
+               std::optional<AnyArray> later, int metric, int threads, std::uint64_t seed,
+               std::uint32_t lists, int reduced, int scan_bits, bool half, bool graph, int candidates,
+               const std::string& instruction_set, const std::string& modules, nb::object progress) {
+                const Source source = source_of(vectors);
+                BuildOptions options;
+                options.metric = Metric(metric);
+                options.threads = threads;
+                options.seed = seed;
+                options.lists = lists;
+                options.reduced = reduced;
+                options.scan_bits = scan_bits;
+                options.half = half;
+                options.graph = graph;
+                options.candidates = candidates;
+                if (later) options.later = source_of(*later);
+                const Id* names = ids ? ids->data() : nullptr;
+                LoadedSlots loaded = load_slots(slots_folder(), instruction_set, modules);
+                auto self = std::make_unique<Handle>();
+                self->replaced = loaded.replaced;
+                nb::gil_scoped_release unlocked;
+                check_vectors(source, options.metric, "vector");
+                if (later) check_vectors(options.later, options.metric, "vector");
+                Store store = build_store(source, names, options, loaded.slots,
+                                          [&](std::string_view stage, double done) {
+                                              nb::gil_scoped_acquire locked;
+                                              if (PyErr_CheckSignals()) throw nb::python_error();
+                                              if (!progress.is_none()) progress(std::string(stage), done);
+                                          });
+                self->index = std::make_unique<Index>(std::move(store), loaded.slots, loaded.instruction_set);
+                return self;
+            },
+            "vectors"_a, "ids"_a.none(), "later"_a.none(), "metric"_a, "threads"_a, "seed"_a, "lists"_a,
+            "reduced"_a, "scan_bits"_a, "half"_a, "graph"_a, "candidates"_a, "instruction_set"_a, "modules"_a,
+            "progress"_a.none())
+        .def_static("load",
+                    [](const std::string& path, bool map, const std::string& instruction_set,
+                       const std::string& modules) {
+                        LoadedSlots loaded = load_slots(slots_folder(), instruction_set, modules);
+                        auto self = std::make_unique<Handle>();
+                        self->replaced = loaded.replaced;
+                        nb::gil_scoped_release unlocked;
+                        Saved saved = load_file(path, map);
+                        self->index = std::make_unique<Index>(std::move(saved.store), loaded.slots,
+                                                              loaded.instruction_set);
+                        self->index->set_calibration(std::move(saved.calibration));
+                        return self;
+                    })
+        .def_static("from_bytes",
+                    [](nb::bytes data, const std::string& instruction_set) {
+                        LoadedSlots loaded = load_slots(slots_folder(), instruction_set, "");
+                        auto copy = std::make_shared<Buffer>();
+                        copy->resize(data.size());
+                        std::memcpy(copy->data(), data.data(), data.size());
+                        std::uint8_t* bytes = copy->data();
+                        Saved saved = load_bytes(copy, bytes, copy->size(), true, "these bytes");
+                        auto self = std::make_unique<Handle>();
+                        self->index = std::make_unique<Index>(std::move(saved.store), loaded.slots,
+                                                              loaded.instruction_set);
+                        self->index->set_calibration(std::move(saved.calibration));
+                        return self;
+                    })
+        .def("to_bytes",
+             [](Handle& self) {
+                 std::vector<std::uint8_t> bytes;
+                 {
+                     nb::gil_scoped_release unlocked;
+                     const std::shared_lock guard(self.index->lock());
+                     bytes = save_bytes(self.index->store(), self.index->calibration());
+                 }
+                 return nb::bytes(bytes.data(), bytes.size());
+             })
+        .def("save",
+             [](Handle& self, const std::string& path) {
+                 nb::gil_scoped_release unlocked;
+                 const std::shared_lock guard(self.index->lock());
+                 save_file(path, self.index->store(), self.index->calibration());
+             })
+        .def("search", &search, "queries"_a.none(), "k"_a, "recall"_a.none(), "effort"_a.none(),
+             "depth"_a.none(), "engine"_a, "filter"_a.none(), "threads"_a)
+        .def("exact",
+             [](Handle& self, const AnyArray& queries, std::size_t k, int threads) {
+                 const Source source = source_of(queries);
+                 check_dimension(source, self.index->store().shape, "queries");
+                 check_vectors(source, self.index->store().shape.metric, "query");
+                 const bool flat = queries.ndim() == 1;
+                 Ids ids = new_array<Id>(source.count, k, flat);
+                 Distances distances = new_array<float>(source.count, k, flat);
+                 {
+                     nb::gil_scoped_release unlocked;
+                     self.index->exact_search(source, k, nullptr, threads, ids.data(), distances.data());
+                 }
+                 return nb::make_tuple(ids, distances);
+             })
+        .def("add",
+             [](Handle& self, const AnyArray& vectors,
+                nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu, Id, nb::ndim<1>> ids, int threads) {
+                 const Source source = source_of(vectors);
+                 check_dimension(source, self.index->store().shape, "vectors");
+                 check_vectors(source, self.index->store().shape.metric, "vector");
+                 nb::gil_scoped_release unlocked;
+                 self.index->add(source, ids.data(), threads);
+             })
+        .def("remove",
+             [](Handle& self, nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu, Id, nb::ndim<1>> ids) {
+                 nb::gil_scoped_release unlocked;
+                 self.index->remove(ids.data(), ids.size());
+             })
+        .def("contains", [](Handle& self, Id id) { return self.index->contains(id); })
+        .def("calibrate",
+             [](Handle& self, const AnyArray& queries, int threads) {
+                 const Source source = source_of(queries);
+                 check_dimension(source, self.index->store().shape, "queries");
+                 check_vectors(source, self.index->store().shape.metric, "query");
+                 nb::gil_scoped_release unlocked;
+                 self.index->calibrate(source, threads);
+             })
+        .def("drop_graph", [](Handle& self) { self.index->drop_graph(); })
+        .def("ids",
+             [](Handle& self) {
+                 const std::shared_lock guard(self.index->lock());
+                 const Store& store = self.index->store();
+                 Ids ids = new_array<Id>(1, store.count, true);
+                 std::size_t at = 0;
+                 for (Slot s = 0; s < store.slots(); ++s)
+                     if (store.live.as<std::uint32_t>()[s / lanes] >> (s % lanes) & 1)
+                         ids.data()[at++] = store.ids.as<Id>()[s];
+                 return ids;
+             })
+        .def("__len__", [](Handle& self) { return self.index->count(); })
+        .def("points",
+             [](Handle& self) {
+                 nb::list points;
+                 for (const Measured& p : self.index->calibration().points)
+                     points.append(nb::make_tuple(int(p.settings.engine), p.settings.effort, p.settings.depth,
+                                                  p.settings.slack, p.selectivity, p.recall, p.lower, p.cost,
+                                                  p.seconds));
+                 return points;
+             })
+        .def("facts", [](Handle& self) {
+            const Store& store = self.index->store();
+            const MemoryUse use = self.index->memory();
+            const Counters counters = self.index->counters();
+            nb::dict d;
+            d["count"] = store.count;
+            d["dimension"] = store.shape.dimension;
+            d["metric"] = int(store.shape.metric);
+            d["exact"] = int(store.shape.exact);
+            d["reduced"] = store.shape.reduced;
+            d["scan_bits"] = store.shape.scan_bits;
+            d["sketch_bits"] = store.shape.sketch_bits;
+            d["lists"] = store.lists.count;
+            d["graph"] = store.has_graph();
+            d["entries"] = store.entries.count;
+            d["places"] = store.slots();
+            d["removed"] = store.dead_count;
+            d["repaired"] = store.repaired;
+            d["seed"] = store.seed;
+            d["build_seconds"] = store.build_seconds;
+            d["noise"] = store.noise;
+            d["instruction_set"] = self.index->instruction_set();
+            d["modules"] = self.replaced;
+            d["calibration_queries"] = self.index->calibration().queries;
+            nb::dict memory;
+            memory["codes"] = use.codes;
+            memory["sketches"] = use.sketches;
+            memory["vectors"] = use.vectors;
+            memory["graph"] = use.graph;
+            memory["lists"] = use.lists;
+            memory["ids"] = use.ids;
+            memory["other"] = use.other;
+            memory["total"] = use.total();
+            d["memory"] = memory;
+            nb::dict work;
+            work["blocks"] = counters.blocks;
+            work["sketches"] = counters.sketches;
+            work["refined"] = counters.refined;
+            work["hops"] = counters.hops;
+            d["counters"] = work;
+            return d;
+        });
+    m.def("instruction_sets", &usable_instruction_sets);
+}

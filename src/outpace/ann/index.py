@@ -1,0 +1,275 @@
+"""Index: nearest neighbours with a recall you name, in an index that can change, be filtered, saved and mapped."""
+
+from __future__ import annotations
+
+import operator
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from outpace.ann import _native
+from outpace.ann.arrays import Ids, as_numpy, fitting, identifiers, rows, table, within_64_bits
+from outpace.ann.precision import HALF_LARGEST, half_is_enough, largest
+from outpace.ann.reservoir import Reservoir
+
+Metric = Literal["l2", "ip", "cosine"]
+Engine = Literal["auto", "graph", "partitions"]
+Profile = Literal["fast", "compact"]
+Precision = Literal["auto", "half", "full"]
+Distances = npt.NDArray[np.float32]
+Progress = Callable[[str, float], None]
+
+METRICS: tuple[Metric, ...] = ("l2", "ip", "cosine")
+SCALARS = ("float32", "float16", "int8", "uint8")
+ENGINES: tuple[Engine, ...] = ("auto", "graph", "partitions")
+
+# Held out while the structure is built, used to measure recall, then added like any new vector.
+HELD_OUT = 500
+
+# An index that grew by this much is measured again: its lists are longer and its walks too.
+GROWTH = 1.5
+
+
+class Filter:
+    """Which vectors a search may return. Made once, it serves many searches and follows changes of the index."""
+
+    def __init__(self, where: object) -> None:
+        values = as_numpy(where, "a filter")
+        if values.ndim != 1:
+            raise ValueError(f"a filter has {values.ndim} dimensions; give one truth value per id, or the allowed ids")
+        if values.dtype == np.bool_:
+            self.native = _native.Filter.of_mask(np.ascontiguousarray(values))
+        elif values.size == 0:
+            self.native = _native.Filter.of_ids(np.empty(0, dtype=np.int64))
+        elif values.dtype.kind in "iu":
+            self.native = _native.Filter.of_ids(within_64_bits(values, "a filter's ids"))
+        else:
+            raise TypeError(f"a filter of {values.dtype} is neither a mask (bool) nor ids (whole numbers)")
+
+
+class Index:
+    """A vector index. Make one with `Index.build` or `Index.load`."""
+
+    def __init__(self, handle: _native.Handle, sample: Reservoir | None = None) -> None:
+        self._handle = handle
+        self._search = handle.search
+        self._changes = threading.Lock()  # one change at a time, with the id and the sample that belong to it
+        self._sample = sample or Reservoir(np.empty((0, 0), dtype=np.float32), 0)
+        self._calibrated = len(handle)
+        self._given_queries = False
+        self._next_id: int | None = None
+
+    @classmethod
+    def build(
+        cls,
+        vectors: object,
+        *,
+        metric: Metric = "l2",
+        ids: object = None,
+        engine: Engine = "auto",
+        profile: Profile = "fast",
+        precision: Precision = "auto",
+        threads: int | None = None,
+        seed: int = 0,
+        lists: int = 0,
+        reduced: int = 0,
+        scan_bits: int = 0,
+        candidates: int = 64,
+        progress: Progress | None = None,
+        instruction_set: str = "",
+        modules: str | os.PathLike[str] = "",
+    ) -> Index:
+        """An index of `vectors` (rows), whose recall is measured before it is returned.
+
+        `precision` is of the stored copies that answers are ordered by: "auto" is half where half keeps the neighbours.
+        """
+        data = table(vectors, "vectors")
+        if len(data) == 0:
+            raise ValueError("vectors are empty; an index needs at least one, since it learns from them")
+        if metric not in METRICS:
+            raise ValueError(f"metric={metric!r} is unknown; choose one of {', '.join(METRICS)}")
+        if engine not in ENGINES:
+            raise ValueError(f"engine={engine!r} is unknown; choose auto, graph or partitions")
+        if profile not in ("fast", "compact"):
+            raise ValueError(f"profile={profile!r} is unknown; choose fast or compact")
+        if profile == "compact" and engine == "graph":
+            raise ValueError("profile='compact' has no room for a graph; choose engine='partitions' or profile='fast'")
+        if precision not in ("auto", "half", "full"):
+            raise ValueError(f"precision={precision!r} is unknown; choose auto, half or full")
+        names = np.arange(len(data), dtype=np.int64) if ids is None else identifiers(ids, len(data), "ids")
+        if ids is not None and len(np.unique(names)) != len(names):
+            raise ValueError("ids hold the same number twice; each vector needs its own")
+        workers = threads or os.cpu_count() or 1
+        half = profile == "compact" or precision == "half"
+        if half and metric != "cosine" and data.dtype == np.float32 and HALF_LARGEST < largest(data) < np.inf:
+            raise ValueError(
+                f"vectors go up to {largest(data):.3g}, and half precision ends at {HALF_LARGEST:.0f}; "
+                "scale them down, or use precision='full' with profile='fast'"
+            )
+        if precision == "auto" and not half:
+            half = half_is_enough(data, metric, seed)
+        if not half and data.dtype != np.float32:
+            data = data.astype(np.float32)
+        held = held_out(len(data), seed)
+        kept = np.setdiff1d(np.arange(len(data)), held, assume_unique=True) if len(held) else None
+        handle = _native.Handle.build(
+            data if kept is None else np.ascontiguousarray(data[kept]),
+            names if kept is None else np.ascontiguousarray(names[kept]),
+            None if kept is None else np.ascontiguousarray(data[held]),
+            METRICS.index(metric),
+            workers,
+            seed,
+            lists,
+            reduced,
+            scan_bits,
+            half,
+            engine != "partitions" and profile == "fast",
+            candidates,
+            instruction_set,
+            os.fspath(modules),
+            progress,
+        )
+        queries = data[held] if len(held) else data[:HELD_OUT]
+        handle.calibrate(np.ascontiguousarray(queries), workers)
+        if len(held):
+            handle.add(np.ascontiguousarray(data[held]), np.ascontiguousarray(names[held]), workers)
+        return cls(handle, Reservoir(queries, len(data)))
+
+    def search(
+        self,
+        queries: object,
+        k: int = 10,
+        *,
+        recall: float | None = None,
+        effort: int | None = None,
+        depth: int | None = None,
+        engine: Engine = "auto",
+        where: object = None,
+        threads: int = 1,
+    ) -> tuple[Ids, Distances]:
+        """The ids and distances of the nearest `k`, nearest first; one row for one query, a table for many."""
+        # Arguments are checked and converted on the native side: at 100,000 queries a second each line here shows.
+        if where is not None:
+            where = (where if isinstance(where, Filter) else Filter(where)).native
+        return self._search(queries, k, recall, effort, depth, engine, where, threads)
+
+    def exact(self, queries: object, k: int = 10, *, threads: int = 1) -> tuple[Ids, Distances]:
+        """The true nearest `k`, by comparing with every vector: slow, and the measure of everything else."""
+        if k < 1:
+            raise ValueError(f"k={k}; at least one neighbour must be asked for")
+        return self._handle.exact(rows(queries, "queries"), k, threads)
+
+    def add(self, vectors: object, *, ids: object = None, threads: int | None = None) -> Ids:
+        """Adds vectors and returns their ids: those given, or the numbers after the highest so far.
+
+        Where the index has grown by half since recall was measured, it is measured again, which takes a while.
+        """
+        data = fitting(table(vectors, "vectors"), self.stats())
+        workers = threads or os.cpu_count() or 1
+        with self._changes:
+            if ids is not None:
+                names = identifiers(ids, len(data), "ids")
+            else:
+                first = self._first_free()
+                if first + len(data) - 1 > np.iinfo(np.int64).max:
+                    raise ValueError(f"the highest id is {first - 1}, and there are none after it; give ids")
+                names = np.arange(len(data), dtype=np.int64) + first
+            if len(data):
+                self._handle.add(data, names, workers)
+                if self._next_id is not None:
+                    self._next_id = max(self._next_id, int(names.max()) + 1)
+                self._measure_again(data, workers)
+        return names
+
+    def _first_free(self) -> int:
+        if self._next_id is None:
+            present = self._handle.ids()
+            self._next_id = max(int(present.max()) + 1, 0) if len(present) else 0
+        return self._next_id
+
+    def _measure_again(self, fresh: npt.NDArray[Any], workers: int) -> None:
+        if not self._given_queries:
+            self._sample.offer(fresh)
+        if len(self._handle) > GROWTH * max(self._calibrated, 1) and len(self._sample.rows):
+            self._handle.calibrate(self._sample.rows, workers)
+            self._calibrated = len(self._handle)
+
+    def remove(self, ids: object) -> None:
+        """Removes vectors by id; with an unknown id nothing is removed."""
+        values = np.atleast_1d(as_numpy(ids, "ids"))
+        if values.size:
+            with self._changes:
+                self._first_free()  # so that the id of a removed vector does not come back for another
+                self._handle.remove(identifiers(values, values.size, "ids"))
+                self._calibrated = min(self._calibrated, len(self._handle))
+
+    def calibrate(self, queries: object, *, threads: int | None = None) -> None:
+        """Measures recall again, with queries as they really come, none of which should be a stored vector."""
+        given = table(queries, "queries")
+        if len(given) == 0:
+            raise ValueError("queries are empty; recall is measured on at least one, and well on some hundred")
+        with self._changes:
+            self._handle.calibrate(given, threads or os.cpu_count() or 1)
+            self._calibrated = len(self._handle)
+            self._given_queries = True
+            self._sample = Reservoir(given, len(given))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the index to one file; at any moment the old file or the new one is there."""
+        self._handle.save(os.fspath(path))
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        mmap: bool = False,
+        instruction_set: str = "",
+        modules: str | os.PathLike[str] = "",
+    ) -> Index:
+        """Reads a saved index; with `mmap` it opens at once and parts are read when they are needed."""
+        return cls(_native.Handle.load(str(Path(path)), mmap, instruction_set, os.fspath(modules)))
+
+    def stats(self) -> dict[str, Any]:
+        """What the index holds, what it takes, how it was built and what it measured."""
+        facts = self._handle.facts()
+        facts["metric"] = METRICS[facts["metric"]]
+        facts["exact"] = SCALARS[facts["exact"]]
+        facts["engines"] = ["partitions", "graph"] if facts.pop("graph") else ["partitions"]
+        return facts
+
+    @property
+    def ids(self) -> Ids:
+        return self._handle.ids()
+
+    def __len__(self) -> int:
+        return len(self._handle)
+
+    def __contains__(self, id: int) -> bool:
+        number = operator.index(id)
+        return -(2**63) <= number < 2**63 and self._handle.contains(number)
+
+    def __repr__(self) -> str:
+        facts = self.stats()
+        shape = f"{len(self)} vectors of {facts['dimension']}"
+        return f"Index({shape}, metric={facts['metric']!r}, engines={facts['engines']})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_from_bytes, (self._handle.to_bytes(),))
+
+
+def _from_bytes(data: bytes) -> Index:
+    return Index(_native.Handle.from_bytes(data, ""))
+
+
+def held_out(count: int, seed: int) -> npt.NDArray[np.int64]:
+    """Which vectors stand aside to measure recall: at most a twentieth, none of a very small set."""
+    if count < 2000:
+        return np.empty(0, dtype=np.int64)
+    chosen = np.random.default_rng(seed).choice(count, min(HELD_OUT, count // 20), replace=False)
+    return np.sort(chosen).astype(np.int64)

@@ -1,0 +1,84 @@
+"""Precision: whether half precision keeps a set's nearest neighbours, measured on a few of its own vectors."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Rows = npt.NDArray[Any]
+
+HALF_LARGEST = 65504.0
+# Below this share of kept neighbours the rounding costs more recall than a search does.
+KEPT = 0.99
+QUERIES = 24
+NEIGHBOURS = 10
+CHUNK = 65536
+
+
+def largest(data: Rows) -> float:
+    """The largest magnitude; NaN and infinity are left to the check that names them."""
+    return max((float(np.abs(part.astype(np.float32)).max()) for part in chunks(data)), default=0.0)
+
+
+def half_is_enough(data: Rows, metric: str, seed: int) -> bool:
+    """Whether rows rounded to half precision have the same neighbours, as far as a sample can tell."""
+    if metric != "cosine" and data.dtype != np.float32:
+        return True  # bytes and float16 are stored without loss
+    if metric != "cosine" and not largest(data) <= HALF_LARGEST:
+        return False
+    # float32 products lose small distances far from the origin, which moving the origin does not change under l2.
+    origin = data[: min(len(data), 1000)].astype(np.float64).mean(axis=0) if metric == "l2" else 0.0
+    chosen = np.random.default_rng(seed).choice(len(data), min(QUERIES, len(data)), replace=False)
+    queries = in_space(data[chosen], metric)
+    near = nearest(data, queries - origin, metric, origin)
+    kept = [overlap(queries[i], in_space(data[near[i]], metric), metric) for i in range(len(queries))]
+    return float(np.mean(kept)) >= KEPT
+
+
+def chunks(data: Rows) -> list[Rows]:
+    return [data[at : at + CHUNK] for at in range(0, len(data), CHUNK)]
+
+
+def in_space(data: Rows, metric: str) -> npt.NDArray[np.float64]:
+    """Rows as the index compares them."""
+    wide = data.astype(np.float64)
+    if metric != "cosine":
+        return wide
+    norms = np.linalg.norm(wide, axis=1, keepdims=True)
+    return wide / np.where(norms > 0, norms, 1.0)
+
+
+def distances(query: npt.NDArray[np.float64], data: npt.NDArray[np.float64], metric: str) -> npt.NDArray[np.float64]:
+    if metric == "l2":
+        return np.asarray(((data - query) ** 2).sum(axis=1))
+    return np.asarray(-(data @ query))
+
+
+def nearest(data: Rows, queries: npt.NDArray[np.float64], metric: str, origin: Any) -> npt.NDArray[np.int64]:
+    """The rows that could be among each query's neighbours, from products in single precision."""
+    wanted = min(len(data), 6 * NEIGHBOURS)
+    narrow = queries.astype(np.float32)
+    best = np.empty((len(queries), 0), dtype=np.float32)
+    rows = np.empty((len(queries), 0), dtype=np.int64)
+    first = 0
+    for part in chunks(data):
+        moved = (in_space(part, metric) - origin).astype(np.float32)
+        found = -2 * (narrow @ moved.T)
+        if metric == "l2":
+            found += (moved * moved).sum(axis=1)
+        best = np.concatenate([best, found], axis=1)
+        rows = np.concatenate([rows, np.broadcast_to(np.arange(first, first + len(part)), found.shape)], axis=1)
+        first += len(part)
+        order = np.argpartition(best, min(wanted, best.shape[1] - 1), axis=1)[:, :wanted]
+        best, rows = np.take_along_axis(best, order, axis=1), np.take_along_axis(rows, order, axis=1)
+    return rows
+
+
+def overlap(query: npt.NDArray[np.float64], data: npt.NDArray[np.float64], metric: str) -> float:
+    """The share of a query's neighbours that are as near after rounding as the true ones."""
+    true = distances(query, data, metric)
+    rounded = distances(query, data.astype(np.float16).astype(np.float64), metric)
+    count = min(NEIGHBOURS, len(data))
+    limit = np.sort(true)[count - 1]
+    # What rounding made equal comes in the worst order.
+    return float(np.mean(true[np.lexsort((-true, rounded))[:count]] <= limit))

@@ -1,0 +1,265 @@
+"""Updates: vectors that come and go, one thread changing while others search, and recall that stays what was asked."""
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from ann_facts import Rows, all_distances, centres, clustered, recall_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from outpace.ann import Index
+
+AROUND = centres(1, 60, 48)
+COUNT = 6_000
+ENGINES = ["graph", "partitions"]
+
+
+@pytest.fixture(scope="module")
+def vectors() -> Rows:
+    return clustered(2, COUNT, AROUND)
+
+
+@pytest.fixture(scope="module")
+def queries() -> Rows:
+    return clustered(3, 500, AROUND)
+
+
+def finds_itself(index: Index, vectors: Rows, ids: Rows, engine: Any) -> float:
+    return float((index.search(vectors, 1, effort=100, engine=engine)[0][:, 0] == ids).mean())
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_half_removed_and_added_back_is_as_good_and_as_small_as_fresh(
+    vectors: Rows, queries: Rows, engine: Any
+) -> None:
+    truth = all_distances(vectors, queries, "l2")
+    index = Index.build(vectors, engine=engine)
+    fresh = index.stats()["memory"]["total"]
+    before = recall_of(truth, index.search(queries, 10, effort=60, engine=engine)[0])
+    for seed in (4, 5):
+        half = np.random.default_rng(seed).permutation(COUNT)[: COUNT // 2]
+        index.remove(half)
+        left = truth.copy()
+        left[:, half] = np.inf
+        assert len(index) == COUNT - len(half)
+        assert recall_of(left, index.search(queries, 10, recall=0.95)[0]) >= 0.94
+        index.add(vectors[half], ids=half)
+    assert index.stats()["memory"]["total"] <= 1.1 * fresh
+    assert recall_of(truth, index.search(queries, 10, recall=0.95)[0]) >= 0.94
+    assert recall_of(truth, index.search(queries, 10, effort=60, engine=engine)[0]) >= before - 0.01
+    assert finds_itself(index, vectors, np.arange(COUNT), engine) >= 0.999
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_other_vectors_in_the_place_of_half_take_no_more_memory(vectors: Rows, queries: Rows, engine: Any) -> None:
+    index = Index.build(vectors, engine=engine)
+    fresh = index.stats()["memory"]["total"]
+    others = clustered(6, COUNT // 2, AROUND)
+    index.remove(np.arange(COUNT // 2))
+    index.add(others, ids=np.arange(COUNT // 2))
+    both = np.concatenate([others, vectors[COUNT // 2 :]])
+    assert index.stats()["memory"]["total"] <= 1.1 * fresh
+    assert recall_of(all_distances(both, queries, "l2"), index.search(queries, 10, recall=0.95)[0]) >= 0.94
+
+
+def test_the_recall_holds_in_an_index_that_grew_threefold(vectors: Rows, queries: Rows) -> None:
+    index = Index.build(vectors[: COUNT // 3])
+    for part in np.array_split(vectors[COUNT // 3 :], 5):
+        index.add(part)
+    truth = all_distances(vectors, queries, "l2")
+    for recall in (0.9, 0.95, 0.99):
+        assert recall_of(truth, index.search(queries, 10, recall=recall)[0]) >= recall - 0.01
+
+
+def test_the_recall_holds_when_new_kinds_of_vectors_come(vectors: Rows, queries: Rows) -> None:
+    labels = all_distances(AROUND, vectors, "l2").argmin(axis=1)
+    old, new = np.flatnonzero(labels < 25), np.flatnonzero(labels >= 25)
+    index = Index.build(vectors[old], ids=old)
+    index.add(vectors[new], ids=new)
+    truth = all_distances(vectors, queries, "l2")
+    assert recall_of(truth, index.search(queries, 10, recall=0.95)[0]) >= 0.94
+
+
+def test_vectors_longer_than_any_before_are_found_under_inner_product(vectors: Rows, queries: Rows) -> None:
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    longer = unit[3000:] * np.random.default_rng(7).uniform(1, 4, (3000, 1)).astype(np.float32)
+    index = Index.build(unit[:3000], metric="ip")
+    index.add(longer)
+    truth = all_distances(np.concatenate([unit[:3000], longer]), queries, "ip")
+    assert recall_of(truth, index.search(queries, 10, recall=0.95)[0]) >= 0.94
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_removed_cluster_leaves_no_hole_that_swallows_searches(vectors: Rows, engine: Any) -> None:
+    index = Index.build(vectors, engine=engine)
+    near = np.argsort(all_distances(vectors, AROUND[:1], "l2")[0])[:400]
+    index.remove(near)
+    ids, _ = index.search(vectors[near[:100]], 10, effort=30, engine=engine)
+    assert (ids >= 0).all() and not np.isin(ids, near).any()
+    # Those that come back are tied to nodes that live, and are found again.
+    index.add(vectors[near[:60]], ids=near[:60])
+    assert finds_itself(index, vectors[near[:60]], near[:60], engine) == 1
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_everything_can_be_removed_and_the_index_filled_again(vectors: Rows, queries: Rows, engine: Any) -> None:
+    index = Index.build(vectors[:3000], engine=engine)
+    index.remove(index.ids)
+    assert len(index) == 0 and len(index.ids) == 0
+    ids, distances = index.search(queries[:5], 10)
+    assert (ids == -1).all() and np.isinf(distances).all()
+    index.add(vectors[3000:6000], ids=np.arange(3000))
+    truth = all_distances(vectors[3000:6000], queries, "l2")
+    assert recall_of(truth, index.search(queries, 10, recall=0.95)[0]) >= 0.94
+    assert finds_itself(index, vectors[3000:6000], np.arange(3000), engine) >= 0.999
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_index_can_grow_from_one_vector(vectors: Rows, queries: Rows, engine: Any) -> None:
+    index = Index.build(vectors[0], engine=engine)
+    assert index.search(queries[0], 3)[0].tolist() == [0, -1, -1]
+    for i in range(1, 40):
+        assert index.add(vectors[i]).tolist() == [i]
+    index.add(vectors[40:2000])
+    assert index.ids.tolist() != [] and sorted(index.ids.tolist()) == list(range(2000))
+    truth = all_distances(vectors[:2000], queries, "l2")
+    assert recall_of(truth, index.search(queries, 10, recall=0.95)[0]) >= 0.94
+
+
+@settings(max_examples=12, deadline=None)
+@given(data=st.data(), engine=st.sampled_from(ENGINES), dtype=st.sampled_from(["float32", "uint8"]))
+def test_after_any_changes_the_index_holds_what_a_dictionary_would(data: Any, engine: Any, dtype: str) -> None:
+    random = np.random.default_rng(data.draw(st.integers(0, 2**16)))
+
+    def some(count: int) -> Rows:
+        return (random.standard_normal((count, 8)) * 30 + 100).clip(0, 255).astype(dtype)
+
+    first = some(data.draw(st.integers(1, 300)))
+    index = Index.build(first, engine=engine, threads=1)
+    held = dict(enumerate(first))
+    for _ in range(data.draw(st.integers(1, 6))):
+        if data.draw(st.booleans()) and held:
+            gone = random.choice(list(held), random.integers(1, len(held) + 1), replace=False)
+            index.remove(gone)
+            for name in gone.tolist():
+                del held[name]
+        else:
+            fresh = some(int(random.integers(1, 200)))
+            held |= dict(zip(index.add(fresh).tolist(), fresh, strict=True))
+        assert len(index) == len(held) and sorted(index.ids.tolist()) == sorted(held)
+    if held:
+        names, vectors = np.array(list(held)), np.array(list(held.values()))
+        ids, distances = index.search(vectors, 3, effort=600, depth=600, engine=engine)
+        truth = np.sort(all_distances(vectors, vectors, "l2"), axis=1)[:, :3]
+        assert np.isin(ids[ids != -1], names).all()
+        possible = min(3, len(held))
+        np.testing.assert_allclose(distances[:, :possible], truth[:, :possible], rtol=5e-3, atol=1)
+        assert (ids[:, possible:] == -1).all()
+
+
+def test_searches_are_right_while_another_thread_changes_the_index(vectors: Rows) -> None:
+    index = Index.build(vectors[:1000])
+    wrong: list[Any] = []
+    done = threading.Event()
+
+    def ask() -> None:
+        while not done.is_set():
+            ids, distances = index.search(vectors[:200], 5, recall=0.9)
+            if not ((ids >= 0) & (ids < COUNT)).all() or not np.isfinite(distances).all():
+                wrong.append(ids)
+            if (ids[:, 0] == np.arange(200)).mean() < 0.9:  # these stay in the index all the time
+                wrong.append("a vector that is always there was lost")
+            if 0 not in index or len(index.ids) < 500:
+                wrong.append("the index lost its ids")
+
+    threads = [threading.Thread(target=ask) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(2):
+            index.add(vectors[1000:1500], ids=np.arange(1000, 1500))
+            index.remove(np.arange(500, 1500))
+            index.add(vectors[500:1000], ids=np.arange(500, 1000))
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+    assert wrong == []
+
+
+def test_threads_that_add_without_ids_get_different_ones(vectors: Rows) -> None:
+    index = Index.build(vectors[:100])
+    given: list[int] = []
+
+    def add(first: int) -> None:
+        for i in range(first, first + 50):
+            given.extend(index.add(vectors[i]).tolist())
+
+    threads = [threading.Thread(target=add, args=(first,)) for first in (100, 200, 300)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(index) == 250 and len(set(given)) == 150
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_removal_with_an_unknown_id_removes_nothing(vectors: Rows, engine: Any) -> None:
+    index = Index.build(vectors[:500], engine=engine)
+    with pytest.raises(KeyError, match="id 500 is not in the index; nothing was removed"):
+        index.remove([1, 2, 500])
+    with pytest.raises(KeyError, match="id 3 is named twice"):
+        index.remove([3, 3])
+    assert len(index) == 500 and 1 in index and 3 in index
+
+
+def test_an_addition_with_an_id_that_is_there_adds_nothing(vectors: Rows) -> None:
+    index = Index.build(vectors[:500])
+    for ids in ([600, 499], [600, 600]):
+        with pytest.raises(KeyError, match="already in the index"):
+            index.add(vectors[500:502], ids=ids)
+        assert len(index) == 500 and 600 not in index
+
+
+def test_the_id_of_a_removed_vector_is_not_given_to_another(vectors: Rows) -> None:
+    index = Index.build(vectors[:500])
+    index.remove([499])
+    assert index.add(vectors[499]).tolist() == [500]
+    assert index.add(vectors[500:502], ids=[499, 9000]).tolist() == [499, 9000]
+    assert index.add(vectors[503]).tolist() == [9001]
+
+
+def test_adding_after_the_highest_possible_id_asks_for_ids(vectors: Rows) -> None:
+    index = Index.build(vectors[:2], ids=[5, 2**63 - 1])
+    with pytest.raises(ValueError, match="give ids"):
+        index.add(vectors[2])
+    assert index.add(vectors[2], ids=[6]).tolist() == [6]
+
+
+@pytest.mark.parametrize(
+    ("stored", "added", "says"),
+    [
+        (np.uint8, np.float32([[0.5, 1, 2]]), "not whole"),
+        (np.uint8, np.int8([[-1, 1, 2]]), "0 to 255"),
+        (np.int8, np.float32([[200, 1, 2]]), "-128 to 127"),
+    ],
+)
+def test_vectors_that_an_index_of_bytes_cannot_hold_are_refused(stored: Any, added: Rows, says: str) -> None:
+    index = Index.build(np.arange(30, dtype=stored).reshape(10, 3))
+    with pytest.raises(ValueError, match=says):
+        index.add(added)
+    index.add(np.float32([[1, 2, 3]]))
+    assert index.search(np.array([1, 2, 3]), 1)[0][0] == 10
+
+
+def test_vectors_beyond_half_precision_are_refused_by_an_index_that_stores_it(vectors: Rows) -> None:
+    index = Index.build(vectors[:100], precision="half")
+    with pytest.raises(ValueError, match="precision='full'"):
+        index.add(vectors[100] * 1e6)
+    with pytest.raises(ValueError, match="half precision ends"):
+        Index.build(vectors[:100] * 1e6, precision="half")
+    full = Index.build(vectors[:100], precision="full")
+    full.add(vectors[100] * 1e6)
+    assert full.search(vectors[100] * 1e6, 1)[0][0] == 100

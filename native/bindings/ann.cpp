@@ -190,6 +190,15 @@ NB_MODULE(_native, m) {
             "vectors"_a, "ids"_a.none(), "later"_a.none(), "metric"_a, "threads"_a, "seed"_a, "lists"_a,
             "reduced"_a, "scan_bits"_a, "half"_a, "graph"_a, "candidates"_a, "instruction_set"_a, "modules"_a,
             "progress"_a.none())
+        .def_static("estimate_peak",
+                    [](const AnyArray& vectors, int metric, int reduced, bool half, bool graph) {
+                        BuildOptions options;
+                        options.metric = Metric(metric);
+                        options.reduced = reduced;
+                        options.half = half;
+                        options.graph = graph;
+                        return estimate_peak(source_of(vectors), options);
+                    })
         .def_static("load",
                     [](const std::string& path, bool map, const std::string& instruction_set,
                        const std::string& modules) {
@@ -265,13 +274,14 @@ NB_MODULE(_native, m) {
              })
         .def("contains", [](Handle& self, Id id) { return self.index->contains(id); })
         .def("calibrate",
-             [](Handle& self, const AnyArray& queries, int threads) {
+             [](Handle& self, const AnyArray& queries, bool stored, int threads) {
                  const Source source = source_of(queries);
                  check_dimension(source, self.index->store().shape, "queries");
                  check_vectors(source, self.index->store().shape.metric, "query");
                  nb::gil_scoped_release unlocked;
-                 self.index->calibrate(source, threads);
+                 self.index->calibrate(source, stored, threads);
              })
+        .def("shrink", [](Handle& self) { self.index->shrink(); })
         .def("drop_graph", [](Handle& self) { self.index->drop_graph(); })
         .def("ids",
              [](Handle& self) {
@@ -284,17 +294,24 @@ NB_MODULE(_native, m) {
                          ids.data()[at++] = store.ids.as<Id>()[s];
                  return ids;
              })
-        .def("__len__", [](Handle& self) { return self.index->count(); })
+        .def("__len__",
+             [](Handle& self) {
+                 const std::shared_lock guard(self.index->lock());
+                 return self.index->count();
+             })
         .def("points",
              [](Handle& self) {
                  nb::list points;
-                 for (const Measured& p : self.index->calibration().points)
+                 const Calibration& calibration = self.index->calibration();
+                 for (const Measured& p : calibration.points)
                      points.append(nb::make_tuple(int(p.settings.engine), p.settings.effort, p.settings.depth,
-                                                  p.settings.slack, p.selectivity, p.recall, p.lower, p.cost,
-                                                  p.seconds));
+                                                  p.settings.slack, p.selectivity, p.recall, p.lower,
+                                                  p.seconds,
+                                                  p.cost * calibration.pace[int(p.settings.engine)]));
                  return points;
              })
         .def("facts", [](Handle& self) {
+            const std::shared_lock guard(self.index->lock());
             const Store& store = self.index->store();
             const MemoryUse use = self.index->memory();
             const Counters counters = self.index->counters();

@@ -13,7 +13,7 @@ VECTORS = clustered(2, 400, centres(1, 10, 12))
 
 @pytest.fixture(scope="module")
 def index() -> Index:
-    return Index.build(VECTORS)
+    return Index.build(VECTORS, engine="graph")
 
 
 class ArrayLike:

@@ -104,7 +104,7 @@ def test_an_index_can_be_pickled_and_copied(index: Index, queries: Rows) -> None
 def test_the_structure_has_the_same_bytes_for_any_number_of_threads(vectors: Rows) -> None:
     structures = []
     for threads in (1, 3):
-        data = pickle.dumps(Index.build(vectors, threads=threads, seed=5))
+        data = pickle.dumps(Index.build(vectors, engine="graph", threads=threads, seed=5))
         data = data[data.index(b"OUTPACEA") :]
         # Times differ: of the build in the header, of the measured searches in the last section.
         (header_bytes,) = struct.unpack_from("<I", data, HEADER_BYTES)
@@ -115,7 +115,7 @@ def test_the_structure_has_the_same_bytes_for_any_number_of_threads(vectors: Row
 
 @pytest.mark.parametrize("built", _native.instruction_sets())
 def test_files_serve_every_instruction_set(vectors: Rows, queries: Rows, tmp_path: Path, built: str) -> None:
-    first = Index.build(vectors, instruction_set=built)
+    first = Index.build(vectors, engine="graph", instruction_set=built)
     first.save(tmp_path / "an.index")
     for other in _native.instruction_sets():
         loaded = Index.load(tmp_path / "an.index", instruction_set=other)

@@ -30,7 +30,7 @@ def queries() -> Rows:
 
 @pytest.fixture(scope="module")
 def index(vectors: Rows) -> Index:
-    return Index.build(vectors)
+    return Index.build(vectors, engine="graph")
 
 
 def drawn(seed: int, count: int, dimension: int, dtype: str) -> Rows:
@@ -65,7 +65,7 @@ def test_with_all_effort_the_answers_are_the_true_ones(
 
 def test_vectors_of_4096_coordinates_get_the_true_answers() -> None:
     vectors, queries = drawn(5, 60, 4096, "float32"), drawn(6, 5, 4096, "float32")
-    index = Index.build(vectors, metric="ip")
+    index = Index.build(vectors, metric="ip", engine="graph")
     for engine in ("graph", "partitions"):
         ids, distances = index.search(queries, 10, effort=1000, depth=1000, engine=engine)
         agrees(all_distances(vectors, queries, "ip"), ids, distances)
@@ -140,7 +140,7 @@ def test_the_recall_holds_under_other_metrics_and_profiles(
 
 
 def test_the_recall_holds_for_sets_too_small_to_hold_any_out(vectors: Rows, queries: Rows) -> None:
-    index = Index.build(vectors[:1500])
+    index = Index.build(vectors[:1500], engine="graph")
     ids, _ = index.search(queries, 10, recall=0.95)
     assert recall_of(all_distances(vectors[:1500], queries, "l2"), ids) >= 0.94
 
@@ -209,7 +209,7 @@ def test_a_query_far_from_everything_gets_its_neighbours(index: Index, vectors: 
 
 
 def test_the_same_seed_makes_the_same_index_with_one_thread_and_with_three(vectors: Rows, queries: Rows) -> None:
-    one, three = (Index.build(vectors[:5000], threads=n, seed=3) for n in (1, 3))
+    one, three = (Index.build(vectors[:5000], engine="graph", threads=n, seed=3) for n in (1, 3))
     for engine in ("graph", "partitions"):
         for effort in (1, 20, 100):
             mine = one.search(queries, 10, effort=effort, engine=engine)
@@ -235,8 +235,8 @@ def test_answers_do_not_depend_on_order_repetition_batches_or_threads(
 
 
 def test_both_instruction_sets_give_the_same_answers(vectors: Rows, queries: Rows) -> None:
-    scalar = Index.build(vectors[:3000], instruction_set="scalar")
-    native = Index.build(vectors[:3000])
+    scalar = Index.build(vectors[:3000], engine="graph", instruction_set="scalar")
+    native = Index.build(vectors[:3000], engine="graph")
     truth = all_distances(vectors[:3000], queries, "l2")
     for effort in (20, 100):
         mine, theirs = (i.search(queries, 10, effort=effort, engine="graph")[0] for i in (scalar, native))
@@ -279,3 +279,12 @@ def test_progress_names_the_stages_and_can_stop_the_build(vectors: Rows) -> None
 
     with pytest.raises(RuntimeError, match="enough"):
         Index.build(vectors[:500], progress=stop)
+
+
+@pytest.mark.parametrize("length", [1e-15, 1e-22, 1e-30, 1e14])
+def test_the_length_of_a_query_does_not_matter_under_cosine(length: float) -> None:
+    vectors = drawn(5, 300, 20, "float32")
+    index = Index.build(vectors, metric="cosine")
+    query = drawn(6, 1, 20, "float32")[0]
+    query /= np.linalg.norm(query)
+    assert index.search(query * np.float32(length), 10)[0].tolist() == index.search(query, 10)[0].tolist()

@@ -55,6 +55,8 @@ inline void reduce(const Shape& shape, const Projection& projection, const float
     for (int i = reduced; i < round_up(reduced, 16); ++i) out[i] = 0;
 }
 
+constexpr float shortest_square = 1e-24f;
+
 // Fills all of `query` from a vector of the index's dimension. Returns its squared length: the caller refuses
 // what is not finite, and under cosine what is zero.
 inline float ingest(const Ground& ground, const float* given, QueryCodes& query) {
@@ -65,7 +67,15 @@ inline float ingest(const Ground& ground, const float* given, QueryCodes& query)
                                                                             : round_up(dimension, line);
     std::memcpy(query.exact, given, std::size_t(dimension) * 4);
     std::memset(query.exact + dimension, 0, std::size_t(padded - dimension) * 4);
-    const float square = dot_float(query.exact, query.exact, round_up(dimension, 16));
+    float square = dot_float(query.exact, query.exact, round_up(dimension, 16));
+    if (shape.metric == Metric::cosine && square < shortest_square) {
+        // Squares this small lose their digits, or vanish; only the direction matters, so it is made longer.
+        double sum = 0;
+        for (int i = 0; i < dimension; ++i) sum += double(given[i]) * given[i];
+        const double stretch = sum > 0 ? 1 / std::sqrt(sum) : 0;
+        for (int i = 0; i < dimension; ++i) query.exact[i] = float(given[i] * stretch);
+        square = sum > 0 ? 1 : 0;
+    }
     float norm = std::sqrt(square);
     if (shape.metric == Metric::cosine && norm > 0) {
         const float unit = 1 / norm;

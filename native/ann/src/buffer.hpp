@@ -48,13 +48,13 @@ class Buffer {
         return reinterpret_cast<const T*>(data_);
     }
 
-    // New bytes are zero. Growth leaves a sixteenth to spare, so that many small additions stay linear.
+    // New bytes are zero. Growth leaves a 32nd to spare, so that many small additions stay linear.
     void resize(std::size_t size) {
         if (size < size_) {
             std::memset(data_ + size, 0, size_ - size);
             size_ = size;
         } else if (size > size_) {
-            if (size > capacity_) reserve(size_ ? size + size / 16 : size);
+            if (size > capacity_) reserve(size_ ? size + size / 32 : size);
             size_ = size;
         }
     }

@@ -187,7 +187,7 @@ Store build_store(const Source& source, const Id* ids, const BuildOptions& optio
     const std::uint32_t lists =
         options.lists ? std::uint32_t(std::min<std::size_t>(options.lists, count)) : choose_lists(count);
     std::vector<float> centres =
-        k_means(shape, slots, coordinates.as<float>(), count, lists, 8, 64, options.seed, options.threads);
+        k_means(shape, slots, coordinates.as<float>(), count, lists, 6, 40, options.seed, options.threads);
     std::vector<std::uint32_t> nearest =
         assign_all(shape, slots, coordinates.as<float>(), count, centres, options.threads);
     std::vector<std::uint32_t> reserved(lists, 0);
@@ -273,13 +273,18 @@ Store build_store(const Source& source, const Id* ids, const BuildOptions& optio
     return store;
 }
 
-std::size_t estimate_peak(const Source& source, const BuildOptions& options, const Shape& shape) {
+std::size_t estimate_peak(const Source& source, const BuildOptions& options) {
+    Shape shape;
+    shape.dimension = source.dimension;
+    shape.metric = options.metric;
+    shape.exact = exact_kind(source.kind, options.metric, options.half);
+    set_codes(shape, options.reduced ? options.reduced : two_lines, options);
     const std::size_t padded = std::size_t(round_up(shape.reduced, 16));
-    const std::size_t slots = source.count + source.count / 4 + lanes;
-    const std::size_t stored =
-        slots * (shape.block_bytes() / lanes + shape.sketch_bytes() + shape.exact_bytes() + 8 +
-                 (options.graph ? shape.graph_row_bytes() : 0));
-    return stored + 2 * slots * padded * 4;
+    const std::size_t slots = source.count + source.count / 8 + lanes;
+    const std::size_t stored = shape.block_bytes() / lanes + shape.sketch_bytes() + shape.exact_bytes() + 16 +
+                               (options.graph ? shape.graph_row_bytes() + 2 * 4 * lanes : 0);
+    // Coordinates are held twice for a moment, in the order given and in the order of slots.
+    return slots * (stored + 2 * padded * 4);
 }
 
 }  // namespace outpace::ann

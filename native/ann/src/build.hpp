@@ -34,7 +34,8 @@ Store build_store(const Source& source, const Id* ids, const BuildOptions& optio
 void build_graph(Store& store, const float* reduced, const BuildOptions& options, const Slots& slots,
                  const Progress& progress);
 
-// The least memory that a build of this size takes at its peak, in bytes.
-std::size_t estimate_peak(const Source& source, const BuildOptions& options, const Shape& shape);
+// About how many bytes a build takes at its peak, beside the vectors given; the codes are not chosen yet, so
+// the larger ones are counted.
+std::size_t estimate_peak(const Source& source, const BuildOptions& options);
 
 }  // namespace outpace::ann

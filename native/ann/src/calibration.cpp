@@ -24,6 +24,9 @@ float cost_of(const Shape& shape, const Settings& settings, const Counters& coun
     double bytes = double(ranked) * shape.reduced;
     bytes += double(counters.blocks) * share * double(shape.block_bytes());
     bytes += double(counters.hops) * share * double(shape.graph_row_bytes());
+    // The pool of a walk is kept in order by moving its tail, on average a quarter of it for each row.
+    if (settings.engine == Engine::graph)
+        bytes += double(counters.hops) * share * double(settings.effort) * 2;
     // A line that is not next to the one before it costs about as much as two that are.
     bytes += 2 * double(counters.sketches) * share * double(shape.sketch_bytes());
     bytes += 2 * double(settings.depth) * double(shape.exact_bytes());

@@ -268,6 +268,14 @@ void Index::exact_search(const Source& queries, std::size_t k, const std::uint32
     });
 }
 
+void Index::shrink() {
+    const std::lock_guard changes(writer_);
+    const std::lock_guard guard(lock_);
+    table_.clear();
+    const std::lock_guard idle(pool_lock_);
+    pool_.clear();
+}
+
 void Index::ensure_table() {
     const std::lock_guard once(table_lock_);
     if (!table_.built())

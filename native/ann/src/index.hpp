@@ -55,9 +55,12 @@ class Index {
     void add(const Source& vectors, const Id* ids, int threads);
     void remove(const Id* ids, std::size_t count);
     bool contains(Id id);
+    // Gives back what can be made again when it is needed: the way from ids to slots, and room for queries.
+    void shrink();
 
-    // Measures recall against effort with these queries, none of which should be stored vectors.
-    void calibrate(const Source& queries, int threads);
+    // Measures recall against effort with these queries. `stored`: they are vectors of the index, each of which finds
+    // itself, which then does not count.
+    void calibrate(const Source& queries, bool stored, int threads);
 
     // Exact nearest neighbours by comparing with every vector, in the store's own precision.
     void exact_search(const Source& queries, std::size_t k, const std::uint32_t* allowed, int threads,
@@ -88,6 +91,7 @@ class Index {
     void resolve(Filter& filter);
     void changed();
     void insert(const float* vector, Id id, Workspace& work);
+    std::uint32_t block_with_room(std::uint32_t list, std::uint32_t* last) const;
     void link(Slot slot, const float* reduced, Workspace& work);
     void consolidate(int threads);
     void ensure_table();

@@ -17,8 +17,8 @@ constexpr std::size_t answers = 10;  // recall is measured on the nearest ten
 
 // Every setting is measured on at least so many queries, and on more as long as they touch no more bytes than
 // this: a limit on time would make what is measured depend on what else the machine does.
-constexpr std::size_t fewest_queries = 100;
-constexpr double most_bytes = 3e8;
+constexpr std::size_t fewest_queries = 200;
+constexpr double most_bytes = 1e9;
 
 struct Grid {
     int depth;
@@ -40,15 +40,15 @@ std::vector<int> efforts_of(Engine engine, std::uint32_t lists, double step) {
 
 }  // namespace
 
-void Index::calibrate(const Source& queries, int threads) {
+void Index::calibrate(const Source& queries, bool stored, int threads) {
     // Nothing changes while this holds, so searches go on beside it without a lock of ours.
     const std::lock_guard changes(writer_);
     using clock = std::chrono::steady_clock;
-    const std::size_t count = queries.count;
+    const std::size_t count = queries.count, own = stored ? 1 : 0, asked = answers + own;
     Calibration next;
     next.queries = std::uint32_t(count);
-    std::vector<Id> truth(count * answers), ids(answers);
-    std::vector<float> distances(count * answers), near(answers);
+    std::vector<Id> truth(count * asked), ids(asked);
+    std::vector<float> distances(count * asked), near(asked);
     const std::size_t dimension = std::size_t(store_.shape.dimension);
     std::vector<float> given(count * dimension);
     for (std::size_t i = 0; i < count; ++i) queries.read(i, given.data() + i * dimension);
@@ -71,7 +71,7 @@ void Index::calibrate(const Source& queries, int threads) {
         const std::size_t used = share < 1 ? std::min<std::size_t>(count, 200) : count;
         Source some = queries;
         some.count = used;
-        exact_search(some, answers, filter ? filter->allowed.data() : nullptr, threads, truth.data(),
+        exact_search(some, asked, filter ? filter->allowed.data() : nullptr, threads, truth.data(),
                      distances.data());
         Borrowed work(*this);
         for (const Engine engine : {Engine::partitions, Engine::graph}) {
@@ -92,14 +92,19 @@ void Index::calibrate(const Source& queries, int threads) {
                     for (std::size_t i = 0; i < enough; ++i) {
                         const auto start = clock::now();
                         prepare(*work, store_.ground(), given.data() + i * dimension, i);
-                        search_one(*work, answers, settings, filter.get(), ids.data(), near.data());
+                        search_one(*work, asked, settings, filter.get(), ids.data(), near.data());
                         seconds += std::chrono::duration<double>(clock::now() - start).count();
-                        const Id* right = truth.data() + i * answers;
+                        const Id* right = truth.data() + i * asked;
+                        const float* far = distances.data() + i * asked;
                         std::size_t hits = 0, possible = 0;
-                        for (std::size_t j = 0; j < answers; ++j) {
+                        for (std::size_t j = 0; j < asked; ++j) {
                             possible += right[j] != -1;
                             // A vector as near as the last true neighbour is as good an answer as it.
-                            hits += ids[j] != -1 && near[j] <= distances[i * answers + answers - 1];
+                            hits += ids[j] != -1 && near[j] <= far[asked - 1];
+                        }
+                        if (own && possible) {
+                            --possible;
+                            hits -= hits && near[0] <= far[0];
                         }
                         recalls.push_back(possible ? float(std::min(hits, possible)) / float(possible) : 1);
                         if (i + 1 == fewest_queries) {

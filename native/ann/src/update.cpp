@@ -54,6 +54,21 @@ void Index::add(const Source& vectors, const Id* ids, int threads) {
     }
 }
 
+// The first block of a list with a free place, or none; `last` becomes the list's last block where there is none.
+std::uint32_t Index::block_with_room(std::uint32_t list, std::uint32_t* last) const {
+    const std::uint32_t* next = store_.next_block.as<std::uint32_t>();
+    const std::uint32_t* live = store_.live.as<std::uint32_t>();
+    const std::uint32_t* dead = store_.dead.as<std::uint32_t>();
+    // Bounded, since a damaged file may hold a ring.
+    std::uint32_t block = store_.first_block.as<std::uint32_t>()[list];
+    for (std::uint32_t hops = 0; block < store_.blocks && hops <= store_.blocks; ++hops) {
+        if ((live[block] | dead[block]) != ~0u) return block;
+        *last = block;
+        block = next[block];
+    }
+    return no_slot;
+}
+
 void Index::insert(const float* vector, Id id, Workspace& work) {
     const Shape& shape = store_.shape;
     const std::size_t padded = std::size_t(round_up(shape.reduced, 16));
@@ -61,21 +76,11 @@ void Index::insert(const float* vector, Id id, Workspace& work) {
     store_.transform.working(vector, false, working.data());
     store_.transform.reduce(*slots_.construct, working.data(), reduced.data());
     for (float& x : reduced) x = within_reach(x);
-    std::uint32_t list = 0;
+    std::uint32_t list = 0, last = no_slot;
     const Ranking lists = store_.lists.view();
     slots_.construct->assign(&shape, &lists, reduced.data(), 1, &list);
-
-    std::uint32_t* next = store_.next_block.as<std::uint32_t>();
-    std::uint32_t* first = store_.first_block.as<std::uint32_t>();
-    const std::uint32_t* live = store_.live.as<std::uint32_t>();
-    const std::uint32_t* dead = store_.dead.as<std::uint32_t>();
-    std::uint32_t block = first[list], last = no_slot,
-                  hops = 0;  // bounded, since a damaged file may hold a ring
-    while (block < store_.blocks && (live[block] | dead[block]) == ~0u && hops++ <= store_.blocks) {
-        last = block;
-        block = next[block];
-    }
-    if (block >= store_.blocks || hops > store_.blocks) {
+    std::uint32_t block = block_with_room(list, &last);
+    if (block == no_slot) {
         block = store_.blocks;
         store_.grow_blocks(1);
         if (last == no_slot)

@@ -14,6 +14,8 @@ import numpy.typing as npt
 
 from outpace.ann import _native
 from outpace.ann.arrays import Ids, as_numpy, fitting, identifiers, rows, table, within_64_bits
+from outpace.ann.engines import Point, keeps_graph
+from outpace.ann.memory import check_fits, free_bytes
 from outpace.ann.precision import HALF_LARGEST, half_is_enough, largest
 from outpace.ann.reservoir import Reservoir
 
@@ -31,8 +33,8 @@ ENGINES: tuple[Engine, ...] = ("auto", "graph", "partitions")
 # Held out while the structure is built, used to measure recall, then added like any new vector.
 HELD_OUT = 500
 
-# An index that grew by this much is measured again: its lists are longer and its walks too.
-GROWTH = 1.5
+# An index of which this part changed is measured again: its lists and walks are not what they were.
+CHANGED = 1 / 3
 
 
 class Filter:
@@ -60,7 +62,7 @@ class Index:
         self._search = handle.search
         self._changes = threading.Lock()  # one change at a time, with the id and the sample that belong to it
         self._sample = sample or Reservoir(np.empty((0, 0), dtype=np.float32), 0)
-        self._calibrated = len(handle)
+        self._unmeasured = 0  # vectors that came or went since recall was measured
         self._given_queries = False
         self._next_id: int | None = None
 
@@ -115,6 +117,8 @@ class Index:
             half = half_is_enough(data, metric, seed)
         if not half and data.dtype != np.float32:
             data = data.astype(np.float32)
+        with_graph = engine != "partitions" and profile == "fast"
+        check_fits(_native.Handle.estimate_peak(data, METRICS.index(metric), reduced, half, with_graph), free_bytes())
         held = held_out(len(data), seed)
         kept = np.setdiff1d(np.arange(len(data)), held, assume_unique=True) if len(held) else None
         handle = _native.Handle.build(
@@ -128,16 +132,22 @@ class Index:
             reduced,
             scan_bits,
             half,
-            engine != "partitions" and profile == "fast",
+            with_graph,
             candidates,
             instruction_set,
             os.fspath(modules),
             progress,
         )
         queries = data[held] if len(held) else data[:HELD_OUT]
-        handle.calibrate(np.ascontiguousarray(queries), workers)
+        handle.calibrate(np.ascontiguousarray(queries), not len(held), workers)
+        if engine == "auto" and profile == "fast":
+            facts = handle.facts()
+            points = [Point(*each) for each in handle.points()]
+            if not keeps_graph(points, facts["memory"]["total"] / facts["count"], facts["dimension"]):
+                handle.drop_graph()
         if len(held):
             handle.add(np.ascontiguousarray(data[held]), np.ascontiguousarray(names[held]), workers)
+            handle.shrink()
         return cls(handle, Reservoir(queries, len(data)))
 
     def search(
@@ -167,7 +177,7 @@ class Index:
     def add(self, vectors: object, *, ids: object = None, threads: int | None = None) -> Ids:
         """Adds vectors and returns their ids: those given, or the numbers after the highest so far.
 
-        Where the index has grown by half since recall was measured, it is measured again, which takes a while.
+        Where a third of the index has changed since recall was measured, it is measured again, which takes a while.
         """
         data = fitting(table(vectors, "vectors"), self.stats())
         workers = threads or os.cpu_count() or 1
@@ -195,9 +205,10 @@ class Index:
     def _measure_again(self, fresh: npt.NDArray[Any], workers: int) -> None:
         if not self._given_queries:
             self._sample.offer(fresh)
-        if len(self._handle) > GROWTH * max(self._calibrated, 1) and len(self._sample.rows):
-            self._handle.calibrate(self._sample.rows, workers)
-            self._calibrated = len(self._handle)
+        self._unmeasured += len(fresh)
+        if self._unmeasured > CHANGED * len(self._handle) and len(self._sample.rows):
+            self._handle.calibrate(self._sample.rows, not self._given_queries, workers)
+            self._unmeasured = 0
 
     def remove(self, ids: object) -> None:
         """Removes vectors by id; with an unknown id nothing is removed."""
@@ -206,7 +217,7 @@ class Index:
             with self._changes:
                 self._first_free()  # so that the id of a removed vector does not come back for another
                 self._handle.remove(identifiers(values, values.size, "ids"))
-                self._calibrated = min(self._calibrated, len(self._handle))
+                self._unmeasured += len(values)
 
     def calibrate(self, queries: object, *, threads: int | None = None) -> None:
         """Measures recall again, with queries as they really come, none of which should be a stored vector."""
@@ -214,8 +225,8 @@ class Index:
         if len(given) == 0:
             raise ValueError("queries are empty; recall is measured on at least one, and well on some hundred")
         with self._changes:
-            self._handle.calibrate(given, threads or os.cpu_count() or 1)
-            self._calibrated = len(self._handle)
+            self._handle.calibrate(given, False, threads or os.cpu_count() or 1)
+            self._unmeasured = 0
             self._given_queries = True
             self._sample = Reservoir(given, len(given))
 

@@ -1,0 +1,37 @@
+"""A build that cannot fit is refused before it begins."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from outpace.ann import Index, index
+from outpace.ann.memory import check_fits, free_bytes
+
+
+def test_the_smaller_of_machine_and_container_counts(tmp_path: Path) -> None:
+    meminfo, limit, used = tmp_path / "meminfo", tmp_path / "max", tmp_path / "current"
+    meminfo.write_text("MemTotal: 100 kB\nMemAvailable:     64 kB\n")
+    assert free_bytes(meminfo, ((limit, used),)) == 64 * 1024
+    limit.write_text("max\n")
+    used.write_text("5\n")
+    assert free_bytes(meminfo, ((limit, used),)) == 64 * 1024
+    limit.write_text("1005\n")
+    assert free_bytes(meminfo, ((limit, used),)) == 1000
+
+
+def test_where_nothing_is_told_nothing_is_known(tmp_path: Path) -> None:
+    assert free_bytes(tmp_path / "none", ()) is None
+    check_fits(1 << 60, None)
+
+
+def test_a_build_beyond_the_memory_is_refused_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index, "free_bytes", lambda: 1 << 20)
+    with pytest.raises(MemoryError, match=r"GiB are free.*compact"):
+        Index.build(np.ones((5000, 100), dtype=np.float32))
+
+
+def test_the_estimate_grows_with_the_graph_and_the_vectors() -> None:
+    estimate = index._native.Handle.estimate_peak
+    few, many = np.ones((1000, 64), dtype=np.float32), np.ones((4000, 64), dtype=np.float32)
+    assert estimate(few, 0, 0, True, False) < estimate(few, 0, 0, True, True) < estimate(many, 0, 0, True, True)

@@ -58,8 +58,8 @@ class Index {
     // Gives back what can be made again when it is needed: the way from ids to slots, and room for queries.
     void shrink();
 
-    // Measures recall against effort with these queries. `stored`: they are vectors of the index, each of which finds
-    // itself, which then does not count.
+    // Measures recall against effort with these queries. `stored`: they are vectors of the index, each of
+    // which finds itself, which then does not count.
     void calibrate(const Source& queries, bool stored, int threads);
 
     // Exact nearest neighbours by comparing with every vector, in the store's own precision.

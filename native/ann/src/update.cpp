@@ -54,7 +54,8 @@ void Index::add(const Source& vectors, const Id* ids, int threads) {
     }
 }
 
-// The first block of a list with a free place, or none; `last` becomes the list's last block where there is none.
+// The first block of a list with a free place, or none; `last` becomes the list's last block where there is
+// none.
 std::uint32_t Index::block_with_room(std::uint32_t list, std::uint32_t* last) const {
     const std::uint32_t* next = store_.next_block.as<std::uint32_t>();
     const std::uint32_t* live = store_.live.as<std::uint32_t>();

@@ -282,6 +282,11 @@ NB_MODULE(_native, m) {
                  self.index->calibrate(source, stored, threads);
              })
         .def("shrink", [](Handle& self) { self.index->shrink(); })
+        .def("widen",
+             [](Handle& self, int kind) {
+                 nb::gil_scoped_release unlocked;
+                 self.index->widen(Scalar(kind));
+             })
         .def("drop_graph", [](Handle& self) { self.index->drop_graph(); })
         .def("ids",
              [](Handle& self) {
@@ -306,8 +311,7 @@ NB_MODULE(_native, m) {
                  for (const Measured& p : calibration.points)
                      points.append(nb::make_tuple(int(p.settings.engine), p.settings.effort, p.settings.depth,
                                                   p.settings.slack, p.selectivity, p.recall, p.lower,
-                                                  p.seconds,
-                                                  p.cost * calibration.pace[int(p.settings.engine)]));
+                                                  p.seconds, calibration.price(p)));
                  return points;
              })
         .def("facts", [](Handle& self) {

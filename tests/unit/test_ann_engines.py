@@ -35,7 +35,7 @@ def test_without_any_measurement_there_is_no_gain() -> None:
 def test_a_graph_that_pays_is_dropped_where_it_does_not_fit() -> None:
     points = curve(0, 2.0) + curve(1, 1.0)
     assert keeps_graph(points, 900, 128)
-    assert not keeps_graph(points, 1100, 128)
+    assert not keeps_graph(points, 1200, 128)
     assert keeps_graph(points, 1100, 32)  # small vectors: the cap would forbid every graph
 
 

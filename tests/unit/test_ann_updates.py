@@ -239,25 +239,50 @@ def test_adding_after_the_highest_possible_id_asks_for_ids(vectors: Rows) -> Non
 
 
 @pytest.mark.parametrize(
-    ("stored", "added", "says"),
+    ("stored", "added", "becomes"),
     [
-        (np.uint8, np.float32([[0.5, 1, 2]]), "not whole"),
-        (np.uint8, np.int8([[-1, 1, 2]]), "0 to 255"),
-        (np.int8, np.float32([[200, 1, 2]]), "-128 to 127"),
+        (np.uint8, np.float32([[0.5, 1, 2]]), "float32"),
+        (np.uint8, np.int8([[-1, 1, 2]]), "float16"),
+        (np.int8, np.float32([[200, 1, 2]]), "float32"),
+        (np.uint8, np.float16([[0.5, 1, 2]]), "float16"),
+        (np.uint8, np.float32([[7, 200, 2]]), "uint8"),
     ],
 )
-def test_vectors_that_an_index_of_bytes_cannot_hold_are_refused(stored: Any, added: Rows, says: str) -> None:
+def test_an_index_of_bytes_widens_for_vectors_that_bytes_cannot_hold(stored: Any, added: Rows, becomes: str) -> None:
     index = Index.build(np.arange(30, dtype=stored).reshape(10, 3))
-    with pytest.raises(ValueError, match=says):
-        index.add(added)
-    index.add(np.float32([[1, 2, 3]]))
-    assert index.search(np.array([1, 2, 3]), 1)[0][0] == 10
+    before = index.exact(np.float32([[3, 4, 5], [20, 20, 20]]), 10)
+    index.add(added)
+    assert index.stats()["exact"] == becomes
+    assert index.search(added[0], 1)[0][0] == 10
+    assert index.search(added[0], 1)[1][0] == 0
+    index.remove([10])
+    after = index.exact(np.float32([[3, 4, 5], [20, 20, 20]]), 10)
+    assert np.array_equal(before[0], after[0]) and np.array_equal(before[1], after[1])
 
 
-def test_vectors_beyond_half_precision_are_refused_by_an_index_that_stores_it(vectors: Rows) -> None:
+def test_what_cannot_be_added_does_not_widen_an_index() -> None:
+    index = Index.build(np.arange(30, dtype=np.uint8).reshape(10, 3))
+    for wrong in (np.float32([[0.5, np.nan, 1]]), np.float32([[0.5, 1]])):
+        with pytest.raises(ValueError, match=r"NaN|dimension|coordinates"):
+            index.add(wrong)
+    assert index.stats()["exact"] == "uint8"
+
+
+@pytest.mark.parametrize(("low", "high", "kind"), [(0, 256, "uint8"), (-128, 128, "int8"), (-128, 256, "float16")])
+def test_floats_that_are_small_whole_numbers_are_stored_as_bytes(low: int, high: int, kind: str) -> None:
+    numbers = np.random.default_rng(3).integers(low, high, (400, 24)).astype(np.float32)
+    numbers[0, :2] = low, high - 1
+    index = Index.build(numbers)
+    assert index.stats()["exact"] == kind
+    assert index.search(numbers[5], 1)[1][0] == 0
+    assert Index.build(numbers, precision="full").stats()["exact"] == "float32"
+
+
+def test_vectors_beyond_half_precision_widen_an_index_that_stores_it(vectors: Rows) -> None:
     index = Index.build(vectors[:100], precision="half")
-    with pytest.raises(ValueError, match="precision='full'"):
-        index.add(vectors[100] * 1e6)
+    index.add(vectors[100] * 1e6)
+    assert index.stats()["exact"] == "float32"
+    assert index.search(vectors[100] * 1e6, 1)[0][0] == 100
     with pytest.raises(ValueError, match="half precision ends"):
         Index.build(vectors[:100] * 1e6, precision="half")
     full = Index.build(vectors[:100], precision="full")

@@ -21,7 +21,7 @@ struct BuildOptions {
     bool graph = true;
     int degree = lanes;  // neighbours of a graph node, at most 32
     Source later;  // vectors that will be added once recall was measured with them: places are kept free
-    int candidates = 64;  // nearest neighbours looked at for each node
+    int candidates = 256;  // nearest neighbours looked at for each node
 };
 
 // Called with the name of the stage and how much of it is done, in [0, 1]; throws to stop the build.

@@ -18,40 +18,63 @@ Bounded bounded_mean(const std::vector<float>& values) {
     return {float(mean), float(std::max(0.0, mean - std::max(1.645 * error, floor_error)))};
 }
 
-float cost_of(const Shape& shape, const Settings& settings, const Counters& counters, std::size_t queries,
-              std::uint32_t ranked) {
+// The weights are nanoseconds on a Zen 4, from least squares over four data sets, over 0.05 ns, which is what
+// a byte costs that is read in order: a line of a random row costs eight that come one after the other, and
+// a sketch costs mostly its arrival. Only their proportions matter; `prepare` fits the rest to this machine.
+float cost_of(const Shape& shape, const Settings& settings, const Counters& counters, std::size_t queries) {
     const double share = 1.0 / double(std::max<std::size_t>(queries, 1));
-    double bytes = double(ranked) * shape.reduced;
-    bytes += double(counters.blocks) * share * double(shape.block_bytes());
-    bytes += double(counters.hops) * share * double(shape.graph_row_bytes());
-    // The pool of a walk is kept in order by moving its tail, on average a quarter of it for each row.
-    if (settings.engine == Engine::graph)
-        bytes += double(counters.hops) * share * double(settings.effort) * 2;
-    // A line that is not next to the one before it costs about as much as two that are.
-    bytes += 2 * double(counters.sketches) * share * double(shape.sketch_bytes());
-    bytes += 2 * double(settings.depth) * double(shape.exact_bytes());
+    double bytes = double(counters.blocks) * share * double(shape.block_bytes());
+    bytes += double(counters.hops) * share * 8 * double(shape.graph_row_bytes());
+    bytes += double(counters.sketches) * share * (300 + 2.5 * double(shape.sketch_bytes()));
+    bytes += double(settings.depth) * (100 + double(shape.exact_bytes()));
     return float(bytes);
+}
+
+Tariff fit_tariff(const std::vector<const Measured*>& points) {
+    Tariff tariff;
+    std::vector<double> trust(points.size(), 1.0);
+    // Relative errors are made small, since cheap settings must be right too; settings that were disturbed
+    // while they were timed stand out after the first fit and count for less in the next ones.
+    for (int round = 0; round < 4; ++round) {
+        double w = 0, wc = 0, ws = 0, wcc = 0, wcs = 0;
+        for (std::size_t i = 0; i < points.size(); ++i) {
+            const double c = points[i]->cost, t = std::max(double(points[i]->seconds), 1e-9);
+            const double weight = trust[i] / (t * t);
+            w += weight;
+            wc += weight * c;
+            ws += weight * t;
+            wcc += weight * c * c;
+            wcs += weight * c * t;
+        }
+        const double spread = w * wcc - wc * wc;
+        if (!(w > 0) || !(spread > 1e-9 * wc * wc)) break;
+        double pace = (w * wcs - wc * ws) / spread, overhead = (ws - pace * wc) / w;
+        if (overhead < 0) overhead = 0, pace = wcs / wcc;
+        if (!(pace > 0)) break;
+        tariff = {float(overhead), float(pace)};
+        for (std::size_t i = 0; i < points.size(); ++i) {
+            const double error = std::abs(tariff.seconds(points[i]->cost) / points[i]->seconds - 1);
+            trust[i] = error > 0.05 ? 0.05 / error : 1;
+        }
+    }
+    return tariff;
 }
 
 void Calibration::prepare() {
     for (const Engine engine : {Engine::partitions, Engine::graph}) {
-        std::vector<float> paces;
+        std::vector<const Measured*> timed;
         for (const Measured& point : points)
-            if (point.settings.engine == engine && point.selectivity == 1 && point.cost > 0)
-                paces.push_back(point.seconds / point.cost);
-        if (paces.empty()) continue;
-        const auto middle = paces.begin() + std::ptrdiff_t(paces.size() / 2);
-        std::nth_element(paces.begin(), middle, paces.end());
-        pace[int(engine)] = *middle;
+            if (point.settings.engine == engine && point.selectivity == 1 && point.seconds > 0)
+                timed.push_back(&point);
+        tariff[int(engine)] = fit_tariff(timed);
     }
     for (const bool graph : {false, true}) {
         std::vector<const Measured*> by_price;
         for (const Measured& point : points)
             if (point.selectivity == 1 && (graph || point.settings.engine == Engine::partitions))
                 by_price.push_back(&point);
-        const auto price = [this](const Measured* p) { return p->cost * pace[int(p->settings.engine)]; };
         std::stable_sort(by_price.begin(), by_price.end(),
-                         [&](const Measured* a, const Measured* b) { return price(a) < price(b); });
+                         [&](const Measured* a, const Measured* b) { return price(*a) < price(*b); });
         steps[graph].clear();
         const Measured* best = nullptr;
         for (const Measured* point : by_price) {
@@ -81,7 +104,6 @@ Settings Calibration::choose(float recall, float selectivity, bool graph) const 
     const Measured* best = nullptr;
     for (const Measured& point : points) {
         if (point.selectivity != at || (point.settings.engine == Engine::graph && !graph)) continue;
-        const auto price = [this](const Measured& p) { return p.cost * pace[int(p.settings.engine)]; };
         if (!best || point.recall > best->recall ||
             (point.recall == best->recall && price(point) < price(*best)))
             best = &point;

@@ -15,17 +15,29 @@ struct Measured {
     float selectivity = 1;  // share of vectors that a filter let through; 1: no filter
     float recall = 0;       // mean over the queries, of the nearest ten
     float lower = 0;        // one-sided 95% lower bound of that mean
-    float cost = 0;         // bytes touched per query: the same on every run, unlike time
-    float seconds = 0;      // per query, as measured when the index was built
+    float cost = 0;     // what a query touched, in bytes read in order: the same on every run, unlike time
+    float seconds = 0;  // per query, as measured when the index was built
 };
+
+// What an engine's settings take: so much for every query, and so much for each unit of cost. Choosing by
+// this rather than by each setting's own seconds keeps the noise of one measurement out of the choice, and
+// makes the choice among one engine's settings the same in every build.
+struct Tariff {
+    float overhead = 0, pace = 1;
+    float seconds(float cost) const { return overhead + pace * cost; }
+};
+
+// The tariff that fits measured points best.
+Tariff fit_tariff(const std::vector<const Measured*>& points);
 
 struct Calibration {
     std::vector<Measured> points;
     std::uint32_t queries = 0;  // how many were measured; 0: never calibrated
 
-    // Seconds per byte of cost for each engine: the median over its points. Choosing by cost times pace, not
-    // by each point's own seconds, keeps the noise of one measurement out of the choice.
-    float pace[2] = {1, 1};
+    Tariff tariff[2];  // by engine
+    float price(const Measured& point) const {
+        return tariff[int(point.settings.engine)].seconds(point.cost);
+    }
 
     // What `choose` answers without a filter, from the cheapest on, with and without the graph: a search must
     // not spend its time on going through all points.
@@ -35,7 +47,7 @@ struct Calibration {
     };
     std::vector<Step> steps[2];
 
-    // Fills both of these from `points`.
+    // Fills these from `points`.
     void prepare();
 
     // The cheapest settings whose lower bound reaches `recall` at this selectivity; where none does, the best
@@ -43,9 +55,8 @@ struct Calibration {
     Settings choose(float recall, float selectivity, bool graph) const;
 };
 
-// What a setting costs, from the counters of a run: bytes touched.
-float cost_of(const Shape& shape, const Settings& settings, const Counters& counters, std::size_t queries,
-              std::uint32_t ranked);
+// What a setting costs, from the counters of a run.
+float cost_of(const Shape& shape, const Settings& settings, const Counters& counters, std::size_t queries);
 
 // The mean and its one-sided 95% lower bound.
 struct Bounded {

@@ -259,10 +259,13 @@ void build_graph(Store& store, const float* reduced, const BuildOptions& options
     const Shape& shape = store.shape;
     const int padded = round_up(shape.reduced, 16);
     const Ground ground = store.ground();
+    // Fewer forward edges than places leave room for the reverses of others. Candidates from few lists halve
+    // the build and double the hops at recall 0.99 (minilm: 126 from a hundredth of the lists and 64
+    // candidates, 62 from these).
     const int forward = std::min(options.degree, 24);
     Edges edges(store.slots(), forward);
-    const Settings settings{Engine::partitions, std::max(4, int(store.lists.count / 100)), options.candidates,
-                            1.0f};
+    const int scanned = std::clamp(int(store.lists.count / 16), 4, 160);
+    const Settings settings{Engine::partitions, scanned, options.candidates, 1.0f};
     std::atomic<std::size_t> done{0};
     progress("neighbours", 0);
     parallel(store.slots(), options.threads, 64, [&](std::size_t begin, std::size_t end) {

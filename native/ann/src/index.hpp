@@ -76,11 +76,15 @@ class Index {
     ReadWriteLock& lock() { return lock_; }
     Settings settings_for(const Wanted& wanted, std::size_t k, const Filter* filter) const;
     void drop_graph();
+    void widen(Scalar kind);
 
   private:
     struct Workspace;
+    struct Examination;
     class Borrowed;  // a workspace taken from the pool for the time of a call
 
+    Measured measure(Workspace& work, const Examination& exam, const Settings& settings) const;
+    void sweep(Workspace& work, const Examination& exam, Engine engine, std::vector<Measured>& points) const;
     void prepare(Workspace& work, const Ground& ground, const float* query, std::size_t number) const;
     std::size_t search_one(Workspace& work, std::size_t k, const Settings& settings, const Filter* filter,
                            Id* ids, float* distances) const;

@@ -3,6 +3,8 @@
 #include <bit>
 #include <chrono>
 #include <cmath>
+#include <limits>
+#include <optional>
 #include <shared_mutex>
 #include <span>
 
@@ -15,19 +17,37 @@ namespace {
 
 constexpr std::size_t answers = 10;  // recall is measured on the nearest ten
 
-// Every setting is measured on at least so many queries, and on more as long as they touch no more bytes than
-// this: a limit on time would make what is measured depend on what else the machine does.
+// Every setting is measured on at least so many queries, on more as long as they cost no more than this, and
+// on all where so few misses are left that fewer would bound nothing. A limit on time would make what is
+// measured depend on what else the machine does.
 constexpr std::size_t fewest_queries = 200;
-constexpr double most_bytes = 1e9;
+constexpr double most_cost = 2e8;
+constexpr float few_misses = 0.99f;
+// Recall from which on more effort is of no use to anyone.
+constexpr float near_perfect = 0.9997f;
 
 struct Grid {
     int depth;
     float slack;
+    float from;  // begins at the effort with which the grid before it reached this recall
 };
 // Deeper refinement goes with more slack: whoever wants the last neighbour must not lose it to a rough
-// estimate.
-constexpr Grid grids[] = {{15, 0.8f}, {25, 1.0f}, {50, 1.0f}, {100, 1.5f}, {250, 2.0f}};
-constexpr Grid filtered_grids[] = {{25, 1.0f}, {100, 1.5f}, {250, 2.0f}};
+// estimate. Where little is found, the depth is not what keeps recall down, and a deeper grid brings nothing.
+constexpr Grid plain_grids[] = {{12, 0.8f, 0},     {16, 1.0f, 0.7f},   {25, 1.0f, 0.8f},
+                                {50, 1.0f, 0.92f}, {100, 1.5f, 0.98f}, {250, 2.0f, 0.99f}};
+constexpr Grid filtered_grids[] = {{25, 1.0f, 0}, {100, 1.5f, 0.9f}, {250, 2.0f, 0.98f}};
+
+// The mean time of a query, with those that took thrice the median, whatever came between, counted as the
+// median.
+float undisturbed_mean(const std::vector<float>& seconds) {
+    std::vector<float> sorted = seconds;
+    const auto middle = sorted.begin() + std::ptrdiff_t(sorted.size() / 2);
+    std::nth_element(sorted.begin(), middle, sorted.end());
+    const float median = *middle;
+    double sum = 0;
+    for (const float each : seconds) sum += each > 3 * median ? median : each;
+    return float(sum / double(seconds.size()));
+}
 
 std::vector<int> efforts_of(Engine engine, std::uint32_t lists, double step) {
     std::vector<int> efforts;
@@ -40,90 +60,114 @@ std::vector<int> efforts_of(Engine engine, std::uint32_t lists, double step) {
 
 }  // namespace
 
+// Queries with their true neighbours under one filter.
+struct Index::Examination {
+    const float* given;
+    std::size_t queries, asked, own;  // own: each finds itself among the `asked`, which does not count
+    std::vector<Id> truth;
+    std::vector<float> distances;
+    float share;
+    std::unique_ptr<Filter> filter;  // none where `share` is 1
+
+    // The part of the true neighbours that an answer holds.
+    float recall(std::size_t query, const Id* ids, const float* near) const {
+        const Id* right = truth.data() + query * asked;
+        const float* far = distances.data() + query * asked;
+        std::size_t hits = 0, possible = 0;
+        for (std::size_t j = 0; j < asked; ++j) {
+            possible += right[j] != -1;
+            // A vector as near as the last true neighbour is as good an answer as it.
+            hits += ids[j] != -1 && near[j] <= far[asked - 1];
+        }
+        if (own && possible) {
+            --possible;
+            hits -= hits && near[0] <= far[0];
+        }
+        return possible ? float(std::min(hits, possible)) / float(possible) : 1;
+    }
+};
+
+Measured Index::measure(Workspace& work, const Examination& exam, const Settings& settings) const {
+    using clock = std::chrono::steady_clock;
+    std::vector<Id> ids(exam.asked);
+    std::vector<float> near(exam.asked), recalls, seconds;
+    work.counters = Counters();
+    std::size_t enough = exam.queries;
+    for (std::size_t i = 0; i < enough; ++i) {
+        const auto start = clock::now();
+        prepare(work, store_.ground(), exam.given + i * std::size_t(store_.shape.dimension), i);
+        search_one(work, exam.asked, settings, exam.filter.get(), ids.data(), near.data());
+        seconds.push_back(std::chrono::duration<float>(clock::now() - start).count());
+        recalls.push_back(exam.recall(i, ids.data(), near.data()));
+        if (i + 1 == fewest_queries && bounded_mean(recalls).mean < few_misses) {
+            const float cost = cost_of(store_.shape, settings, work.counters, i + 1);
+            enough = std::min(exam.queries, std::max(i + 1, std::size_t(most_cost / cost)));
+        }
+    }
+    const Bounded bound = bounded_mean(recalls);
+    const float cost = cost_of(store_.shape, settings, work.counters, recalls.size());
+    return {settings, exam.share, bound.mean, bound.lower, cost, undisturbed_mean(seconds)};
+}
+
+void Index::sweep(Workspace& work, const Examination& exam, Engine engine,
+                  std::vector<Measured>& points) const {
+    const std::span<const Grid> grids = exam.filter ? std::span<const Grid>(filtered_grids) : plain_grids;
+    const std::vector<int> efforts = efforts_of(engine, store_.lists.count, exam.filter ? 1.6 : 1.3);
+    std::size_t begin = 0;
+    float dearest = std::numeric_limits<float>::infinity();  // what a nearly perfect setting costs
+    for (std::size_t g = 0; g < grids.size(); ++g) {
+        float best = -1;
+        int still = 0;
+        std::optional<std::size_t> next_begin;
+        for (std::size_t e = begin; e < efforts.size(); ++e) {
+            if (engine == Engine::graph && efforts[e] < grids[g].depth) continue;
+            points.push_back(measure(work, exam, {engine, efforts[e], grids[g].depth, grids[g].slack}));
+            const auto& [recall, cost] = std::pair(points.back().recall, points.back().cost);
+            if (recall >= near_perfect) dearest = std::min(dearest, cost);
+            if (g + 1 < grids.size() && recall >= grids[g + 1].from && !next_begin) next_begin = e;
+            // The depth caps recall: once more effort brings nothing, the next depth is due.
+            still = recall <= best + 0.0002f ? still + 1 : 0;
+            best = std::max(best, recall);
+            if (still >= 3 || cost >= dearest) break;
+        }
+        begin = next_begin.value_or(begin);
+    }
+}
+
 void Index::calibrate(const Source& queries, bool stored, int threads) {
     // Nothing changes while this holds, so searches go on beside it without a lock of ours.
     const std::lock_guard changes(writer_);
-    using clock = std::chrono::steady_clock;
-    const std::size_t count = queries.count, own = stored ? 1 : 0, asked = answers + own;
-    Calibration next;
-    next.queries = std::uint32_t(count);
-    std::vector<Id> truth(count * asked), ids(asked);
-    std::vector<float> distances(count * asked), near(asked);
+    const std::size_t own = stored ? 1 : 0, asked = answers + own;
     const std::size_t dimension = std::size_t(store_.shape.dimension);
-    std::vector<float> given(count * dimension);
-    for (std::size_t i = 0; i < count; ++i) queries.read(i, given.data() + i * dimension);
+    Calibration next;
+    next.queries = std::uint32_t(queries.count);
+    std::vector<float> given(queries.count * dimension);
+    for (std::size_t i = 0; i < queries.count; ++i) queries.read(i, given.data() + i * dimension);
     Random random(store_.seed ^ 0x63616c6962u);
 
     // Selectivities below these are compared one by one, or use the smallest that was measured.
     for (const float share : {1.0f, 0.5f, 0.1f, 0.01f, 0.001f}) {
-        std::unique_ptr<Filter> filter;
+        if (share < 1 && double(store_.count) * share < 2 * answers) break;
+        Source some = queries;
+        if (share < 1) some.count = std::min<std::size_t>(queries.count, fewest_queries);
+        Examination exam{given.data(), some.count, asked, own, {}, {}, share, {}};
         if (share < 1) {
-            if (double(store_.count) * share < 2 * answers) break;
-            filter = std::make_unique<Filter>();
-            filter->allowed.assign(store_.blocks, 0);
+            exam.filter = std::make_unique<Filter>();
+            exam.filter->allowed.assign(store_.blocks, 0);
             for (std::uint32_t b = 0; b < store_.blocks; ++b)
                 for (std::uint32_t mask = store_.live.as<std::uint32_t>()[b]; mask; mask &= mask - 1)
                     if (random.uniform() < share) {
-                        filter->allowed[b] |= mask & -mask;
-                        ++filter->count;
+                        exam.filter->allowed[b] |= mask & -mask;
+                        ++exam.filter->count;
                     }
         }
-        const std::size_t used = share < 1 ? std::min<std::size_t>(count, 200) : count;
-        Source some = queries;
-        some.count = used;
-        exact_search(some, asked, filter ? filter->allowed.data() : nullptr, threads, truth.data(),
-                     distances.data());
+        exam.truth.resize(some.count * asked);
+        exam.distances.resize(some.count * asked);
+        exact_search(some, asked, exam.filter ? exam.filter->allowed.data() : nullptr, threads,
+                     exam.truth.data(), exam.distances.data());
         Borrowed work(*this);
-        for (const Engine engine : {Engine::partitions, Engine::graph}) {
-            if (engine == Engine::graph && (!store_.has_graph() || filter)) continue;
-            const std::uint32_t ranked = engine == Engine::graph ? store_.entries.count : store_.lists.count;
-            const std::span<const Grid> tried =
-                filter ? std::span<const Grid>(filtered_grids) : std::span<const Grid>(grids);
-            for (const auto& [depth, slack] : tried) {
-                float before = -1;
-                int still = 0;
-                for (const int effort : efforts_of(engine, store_.lists.count, filter ? 1.6 : 1.3)) {
-                    if (engine == Engine::graph && effort < depth) continue;
-                    const Settings settings{engine, effort, depth, slack};
-                    std::vector<float> recalls;
-                    work->counters = Counters();
-                    double seconds = 0;
-                    std::size_t enough = used;
-                    for (std::size_t i = 0; i < enough; ++i) {
-                        const auto start = clock::now();
-                        prepare(*work, store_.ground(), given.data() + i * dimension, i);
-                        search_one(*work, asked, settings, filter.get(), ids.data(), near.data());
-                        seconds += std::chrono::duration<double>(clock::now() - start).count();
-                        const Id* right = truth.data() + i * asked;
-                        const float* far = distances.data() + i * asked;
-                        std::size_t hits = 0, possible = 0;
-                        for (std::size_t j = 0; j < asked; ++j) {
-                            possible += right[j] != -1;
-                            // A vector as near as the last true neighbour is as good an answer as it.
-                            hits += ids[j] != -1 && near[j] <= far[asked - 1];
-                        }
-                        if (own && possible) {
-                            --possible;
-                            hits -= hits && near[0] <= far[0];
-                        }
-                        recalls.push_back(possible ? float(std::min(hits, possible)) / float(possible) : 1);
-                        if (i + 1 == fewest_queries) {
-                            const float cost = cost_of(store_.shape, settings, work->counters, i + 1, ranked);
-                            enough = std::min(used, std::max(i + 1, std::size_t(most_bytes / cost)));
-                        }
-                    }
-                    const Bounded bound = bounded_mean(recalls);
-                    next.points.push_back(
-                        {settings, share, bound.mean, bound.lower,
-                         cost_of(store_.shape, settings, work->counters, recalls.size(), ranked),
-                         float(seconds / double(recalls.size()))});
-                    // The depth caps recall: once more effort brings nothing, the next depth is due.
-                    still = bound.mean <= before + 0.0002f ? still + 1 : 0;
-                    before = std::max(before, bound.mean);
-                    if (still >= 3 || bound.mean >= 0.99995f) break;
-                }
-            }
-        }
+        sweep(*work, exam, Engine::partitions, next.points);
+        if (store_.has_graph() && !exam.filter) sweep(*work, exam, Engine::graph, next.points);
         work->counters = Counters();
     }
     next.prepare();

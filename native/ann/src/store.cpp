@@ -136,4 +136,18 @@ void read_exact(const Shape& shape, const std::uint8_t* row, float* out) {
         }
 }
 
+void Store::widen(Scalar kind) {
+    Shape wide = shape;
+    wide.exact = kind;
+    Buffer rows;
+    rows.resize(std::size_t(slots()) * wide.exact_bytes());
+    std::vector<float> vector(static_cast<std::size_t>(shape.dimension));
+    for (Slot s = 0; s < slots(); ++s) {
+        read_exact(shape, exact.data() + s * shape.exact_bytes(), vector.data());
+        write_exact(wide, vector.data(), rows.data() + s * wide.exact_bytes());
+    }
+    exact = std::move(rows);
+    shape = transform.shape = wide;
+}
+
 }  // namespace outpace::ann

@@ -45,6 +45,8 @@ struct Store {
     bool has_graph() const { return rows.size() > 0; }
     // Room for `more` further blocks, their lanes empty.
     void grow_blocks(std::uint32_t more);
+    // Exact rows that can hold more numbers than before; what they held, they hold without loss.
+    void widen(Scalar kind);
 };
 
 // Vectors as the user holds them.

@@ -262,6 +262,13 @@ void Index::remove(const Id* ids, std::size_t count) {
     if (double(store_.dead_count) > most_dead * double(store_.count + store_.dead_count)) consolidate(1);
 }
 
+void Index::widen(Scalar kind) {
+    const std::lock_guard changes(writer_);
+    const std::lock_guard guard(lock_);
+    store_.widen(kind);
+    changed();
+}
+
 void Index::drop_graph() {
     const std::lock_guard changes(writer_);
     const std::lock_guard guard(lock_);

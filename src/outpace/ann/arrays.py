@@ -5,8 +5,6 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from outpace.ann.precision import HALF_LARGEST
-
 Rows = npt.NDArray[Any]
 Ids = npt.NDArray[np.int64]
 
@@ -53,26 +51,6 @@ def within_64_bits(array: Rows, what: str) -> Ids:
     if array.dtype == np.uint64 and array.size and int(array.max()) > np.iinfo(np.int64).max:
         raise ValueError(f"{what} go up to {int(array.max())}; ids fit in signed 64 bits")
     return np.ascontiguousarray(array, dtype=np.int64)
-
-
-def fitting(vectors: Rows, facts: dict[str, Any]) -> Rows:
-    """Vectors that the index can hold in the kind it stores; an index of bytes holds whole numbers of its range."""
-    kind = facts["exact"]
-    if kind in ("int8", "uint8") and vectors.dtype != kind:
-        low, high = np.iinfo(kind).min, np.iinfo(kind).max
-        wide = vectors.astype(np.float32)
-        if not ((wide >= low) & (wide <= high) & (wide == np.floor(wide))).all():
-            raise ValueError(
-                f"vectors hold numbers that are not whole or not in {low} to {high}, and the index stores {kind}"
-            )
-    elif kind == "float16" and facts["metric"] != "cosine" and vectors.dtype == np.float32:
-        top = float(np.abs(vectors).max(initial=0))
-        if HALF_LARGEST < top < np.inf:
-            raise ValueError(
-                f"vectors go up to {top:.3g}, and this index stores half precision, which ends at {HALF_LARGEST:.0f}; "
-                "build it again with precision='full'"
-            )
-    return vectors
 
 
 def as_numpy(values: object, what: str) -> Rows:

@@ -8,8 +8,9 @@ from math import exp, inf, log
 LEVELS = (0.8, 0.9, 0.95, 0.99, 0.999)
 WORTH_KEEPING = 1.05
 
-# An index of hnswlib with M=16 holds the vectors in float32 and about 140 bytes of links and labels for each.
-LINKS = 140
+# An index of hnswlib with M=16 holds the vectors in float32 and for each of them 270 bytes of links, labels and locks:
+# measured as the growth of a process that loads one.
+LINKS = 270
 MOST_MEMORY = 1.5
 SMALL_DIMENSION = 64
 

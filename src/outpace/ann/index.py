@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import operator
 import os
+import stat
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -13,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from outpace.ann import _native
-from outpace.ann.arrays import Ids, as_numpy, fitting, identifiers, rows, table, within_64_bits
+from outpace.ann.arrays import Ids, as_numpy, identifiers, rows, table, within_64_bits
 from outpace.ann.engines import Point, keeps_graph
 from outpace.ann.memory import check_fits, free_bytes
-from outpace.ann.precision import HALF_LARGEST, half_is_enough, largest
+from outpace.ann.precision import HALF_LARGEST, half_is_enough, holder, largest, narrowest
 from outpace.ann.reservoir import Reservoir
 
 Metric = Literal["l2", "ip", "cosine"]
@@ -81,7 +83,7 @@ class Index:
         lists: int = 0,
         reduced: int = 0,
         scan_bits: int = 0,
-        candidates: int = 64,
+        candidates: int = 256,
         progress: Progress | None = None,
         instruction_set: str = "",
         modules: str | os.PathLike[str] = "",
@@ -113,6 +115,8 @@ class Index:
                 f"vectors go up to {largest(data):.3g}, and half precision ends at {HALF_LARGEST:.0f}; "
                 "scale them down, or use precision='full' with profile='fast'"
             )
+        if precision == "auto" and metric == "l2" and data.dtype.kind == "f":
+            data = narrowest(data)
         if precision == "auto" and not half:
             half = half_is_enough(data, metric, seed)
         if not half and data.dtype != np.float32:
@@ -179,9 +183,13 @@ class Index:
 
         Where a third of the index has changed since recall was measured, it is measured again, which takes a while.
         """
-        data = fitting(table(vectors, "vectors"), self.stats())
+        data = table(vectors, "vectors")
         workers = threads or os.cpu_count() or 1
         with self._changes:
+            facts = self.stats()
+            needed = holder(data, facts["exact"], facts["metric"])
+            if needed != facts["exact"] and data.shape[1] == facts["dimension"]:
+                self._handle.widen(SCALARS.index(needed))
             if ids is not None:
                 names = identifiers(ids, len(data), "ids")
             else:
@@ -244,7 +252,15 @@ class Index:
         modules: str | os.PathLike[str] = "",
     ) -> Index:
         """Reads a saved index; with `mmap` it opens at once and parts are read when they are needed."""
-        return cls(_native.Handle.load(str(Path(path)), mmap, instruction_set, os.fspath(modules)))
+        place = Path(path)
+        facts = place.stat()
+        if stat.S_ISDIR(facts.st_mode):
+            raise IsADirectoryError(errno.EISDIR, f"{place} is a folder; give the file that Index.save wrote")
+        if not stat.S_ISREG(facts.st_mode):  # to open a pipe would be to wait for its other end
+            raise _native.IndexFileError(f"{place} is no file but a pipe or a device; give one that Index.save wrote")
+        if facts.st_size == 0:
+            raise _native.IndexFileError(f"{place} is empty; give a file that Index.save wrote")
+        return cls(_native.Handle.load(str(place), mmap, instruction_set, os.fspath(modules)))
 
     def stats(self) -> dict[str, Any]:
         """What the index holds, what it takes, how it was built and what it measured."""

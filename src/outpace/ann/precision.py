@@ -1,4 +1,4 @@
-"""Precision: whether half precision keeps a set's nearest neighbours, measured on a few of its own vectors."""
+"""Precision: the narrowest kind of number that holds vectors without loss, or without losing their neighbours."""
 
 from typing import Any
 
@@ -18,6 +18,32 @@ CHUNK = 65536
 def largest(data: Rows) -> float:
     """The largest magnitude; NaN and infinity are left to the check that names them."""
     return max((float(np.abs(part.astype(np.float32)).max()) for part in chunks(data)), default=0.0)
+
+
+def narrowest(vectors: Rows) -> Rows:
+    """Floats that are all small whole numbers, as pixels and histograms are, as bytes; others as they are."""
+    for kind in (np.uint8, np.int8):
+        if all(whole_in(part, kind) for part in chunks(vectors)):
+            return vectors.astype(kind)
+    return vectors
+
+
+def whole_in(vectors: Rows, kind: type[np.integer[Any]]) -> bool:
+    """Whether bytes of this kind hold the numbers without loss."""
+    low, high = np.iinfo(kind).min, np.iinfo(kind).max
+    return bool(((vectors >= low) & (vectors <= high) & (vectors == np.floor(vectors))).all())
+
+
+def holder(vectors: Rows, stored: str, metric: str) -> str:
+    """The kind of number that an index must store to hold these vectors beside its own; often what it stores."""
+    # Numbers that are not finite are told by the check that names them, and normalised vectors fit everywhere.
+    if metric == "cosine" or stored == "float32" or not np.isfinite(vectors).all():
+        return stored
+    if stored in ("int8", "uint8"):
+        if vectors.dtype == stored or whole_in(vectors.astype(np.float32), getattr(np, stored)):
+            return stored
+        return "float32" if vectors.dtype == np.float32 else "float16"  # which holds all bytes
+    return stored if vectors.dtype != np.float32 or largest(vectors) <= HALF_LARGEST else "float32"
 
 
 def half_is_enough(data: Rows, metric: str, seed: int) -> bool:

@@ -39,8 +39,8 @@ class OutpacePeer:
         return (
             Configuration(f"lists{small}", {"engine": "partitions", "lists": small}, _scans(small)),
             Configuration(f"lists{large}", {"engine": "partitions", "lists": large}, _scans(large)),
-            Configuration(f"lists{usual}-graph64", {"lists": usual, "candidates": 64}, _scans(usual) + _walks()),
-            Configuration(f"graph96-lists{usual}", {"lists": usual, "candidates": 96}, _walks()),
+            Configuration(f"lists{usual}-graph256", {"lists": usual, "candidates": 256}, _scans(usual) + _walks()),
+            Configuration(f"graph512-lists{usual}", {"lists": usual, "candidates": 512}, _walks()),
         )
 
     def build(self, vectors: Floats, shape: Shape, parameters: Parameters, threads: int, folder: Path) -> None:

@@ -274,29 +274,41 @@ std::size_t walk_graph(const Ground& ground, Scratch& scratch, const QueryCodes&
     const float forgiven = settings.slack * ground.noise;
     // Two rows at a time overlap their memory waits; it pays once the pool is long enough to hold two good
     // ones.
-    const int beam = width >= 96 ? 2 : 1;
+    const int beam = width >= 40 ? 2 : 1;
     std::size_t current = 0;
-    while (current < size) {
-        if (entries[current] & 1) {
-            ++current;
-            continue;
+    found = 0;
+    for (;;) {
+        // The next nodes are picked, and their rows sent for, before the sketches of the last ones'
+        // neighbours are looked at: the two travel from memory at the same time. The pick is a step behind,
+        // which costs fewer hops than it hides waiting.
+        const std::uint8_t* picked[2];
+        float to_node[2];
+        int picks = 0;
+        for (; current < size && picks < beam; ++current) {
+            if (entries[current] & 1) continue;
+            entries[current] |= 1;
+            to_node[picks] = key_distance(entries[current]);
+            picked[picks] = ground.rows + std::size_t(key_slot(entries[current]) >> 1) * row_bytes;
+            fetch(picked[picks++], row_bytes);
+        }
+        if (found) {
+            sketch_distances(shape, ground.sketches, batch, int(found), query, distance);
+            counters.sketches += found;
+            for (std::size_t i = 0; i < found; ++i)
+                current = std::min(current, insert(distance[i], batch[i]));
+            found = 0;
+        } else if (!picks) {
+            break;
         }
         const float limit = size < width ? no_limit : key_distance(entries[size - 1]);
-        found = 0;
-        std::size_t at = current;
-        for (int b = 0; b < beam && at < size; ++at) {
-            if (entries[at] & 1) continue;
-            ++b;
-            entries[at] |= 1;
+        for (int p = 0; p < picks; ++p) {
             ++counters.hops;
-            const float to_node = key_distance(entries[at]);
-            const std::uint8_t* row = ground.rows + std::size_t(key_slot(entries[at]) >> 1) * row_bytes;
-            std::uint32_t mask = scan_block(row + row_head, query.table, chunks, query.table_step,
-                                            query.table_base + forgiven * std::sqrt(to_node),
-                                            std::min(limit - to_node, no_limit));
+            std::uint32_t mask = scan_block(picked[p] + row_head, query.table, chunks, query.table_step,
+                                            query.table_base + forgiven * std::sqrt(to_node[p]),
+                                            std::min(limit - to_node[p], no_limit));
             while (mask) {
                 Slot slot;
-                std::memcpy(&slot, row + 4 * std::countr_zero(mask), 4);
+                std::memcpy(&slot, picked[p] + 4 * std::countr_zero(mask), 4);
                 mask &= mask - 1;
                 if (slot >= slots || (seen[slot >> 6] >> (slot & 63) & 1)) continue;
                 seen[slot >> 6] |= std::uint64_t(1) << (slot & 63);
@@ -305,18 +317,6 @@ std::size_t walk_graph(const Ground& ground, Scratch& scratch, const QueryCodes&
                 fetch(ground.sketches + slot * sketch_bytes, sketch_bytes);
             }
         }
-        for (std::size_t next = at; next < size && next < at + 8; ++next)
-            if (!(entries[next] & 1)) {
-                fetch(ground.rows + std::size_t(key_slot(entries[next]) >> 1) * row_bytes, row_bytes);
-                break;
-            }
-        sketch_distances(shape, ground.sketches, batch, int(found), query, distance);
-        counters.sketches += found;
-        std::size_t lowest = width;
-        for (std::size_t i = 0; i < found; ++i) lowest = std::min(lowest, insert(distance[i], batch[i]));
-        if (lowest <= current + 1 && lowest < size)
-            fetch(ground.rows + std::size_t(key_slot(entries[lowest]) >> 1) * row_bytes, row_bytes);
-        if (lowest < current) current = lowest;
     }
     for (const Slot slot : scratch.marked) seen[slot >> 6] = 0;
     // Removed vectors still carry the walk; they are not answers.

@@ -157,8 +157,9 @@ NB_MODULE(_native, m) {
             [](const AnyArray& vectors,
                std::optional<nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu, Id, nb::ndim<1>>> ids,
                std::optional<AnyArray> later, int metric, int threads, std::uint64_t seed,
-               std::uint32_t lists, int reduced, int scan_bits, bool half, bool graph, int candidates,
-               const std::string& instruction_set, const std::string& modules, nb::object progress) {
+               std::uint32_t lists, int reduced, int scan_bits, bool half, bool compact, bool graph,
+               int candidates, const std::string& instruction_set, const std::string& modules,
+               nb::object progress) {
                 const Source source = source_of(vectors);
                 BuildOptions options;
                 options.metric = Metric(metric);
@@ -168,6 +169,7 @@ NB_MODULE(_native, m) {
                 options.reduced = reduced;
                 options.scan_bits = scan_bits;
                 options.half = half;
+                options.compact = compact;
                 options.graph = graph;
                 options.candidates = candidates;
                 if (later) options.later = source_of(*later);
@@ -188,8 +190,8 @@ NB_MODULE(_native, m) {
                 return self;
             },
             "vectors"_a, "ids"_a.none(), "later"_a.none(), "metric"_a, "threads"_a, "seed"_a, "lists"_a,
-            "reduced"_a, "scan_bits"_a, "half"_a, "graph"_a, "candidates"_a, "instruction_set"_a, "modules"_a,
-            "progress"_a.none())
+            "reduced"_a, "scan_bits"_a, "half"_a, "compact"_a, "graph"_a, "candidates"_a, "instruction_set"_a,
+            "modules"_a, "progress"_a.none())
         .def_static("estimate_peak",
                     [](const AnyArray& vectors, int metric, int reduced, bool half, bool graph) {
                         BuildOptions options;

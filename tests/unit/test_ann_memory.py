@@ -35,3 +35,10 @@ def test_the_estimate_grows_with_the_graph_and_the_vectors() -> None:
     estimate = index._native.Handle.estimate_peak
     few, many = np.ones((1000, 64), dtype=np.float32), np.ones((4000, 64), dtype=np.float32)
     assert estimate(few, 0, 0, True, False) < estimate(few, 0, 0, True, True) < estimate(many, 0, 0, True, True)
+
+
+@pytest.mark.parametrize("dimension", [24, 26, 48, 60, 64, 100, 128, 300])
+def test_a_compact_index_takes_less_than_the_raw_vectors(dimension: int) -> None:
+    vectors = np.random.default_rng(dimension).standard_normal((20_000, dimension)).astype(np.float32)
+    held = Index.build(vectors, profile="compact").stats()["memory"]["total"]
+    assert held < vectors.nbytes

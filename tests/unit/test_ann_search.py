@@ -9,7 +9,7 @@ from ann_facts import Rows, all_distances, centres, clustered, recall_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from outpace.ann import Index
+from outpace.ann import Index, _native
 
 METRICS = ["l2", "ip", "cosine"]
 # The relative error of a stored copy in half precision, with room for sums of a few thousand of them.
@@ -137,6 +137,19 @@ def test_the_recall_holds_under_other_metrics_and_profiles(
     index = Index.build(vectors[:5000], metric=metric, profile=profile)
     ids, _ = index.search(queries, 10, recall=0.95)
     assert recall_of(all_distances(vectors[:5000], queries, metric), ids) >= 0.94
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("dtype", ["float32", "int8", "uint8"])
+@pytest.mark.parametrize("instruction_set", _native.instruction_sets())
+def test_without_sketches_all_effort_still_finds_the_true_answers(
+    metric: Any, dtype: str, instruction_set: str
+) -> None:
+    vectors, queries = drawn(4, 3_000, 30, dtype), drawn(5, 20, 30, dtype)
+    index = Index.build(vectors, metric=metric, profile="compact", instruction_set=instruction_set)
+    assert index.stats()["sketch_bits"] == 0
+    _, distances = index.search(queries, 10, effort=index.stats()["lists"], depth=60)
+    assert np.mean(distances <= index.exact(queries, 10)[1][:, -1:]) > 0.995
 
 
 def test_the_recall_holds_for_sets_too_small_to_hold_any_out(vectors: Rows, queries: Rows) -> None:

@@ -108,6 +108,7 @@ inline void encode_sketch(const Shape& shape, const float* vector, std::uint8_t*
     std::uint8_t levels[max_reduced + line] = {};
     const int reduced = shape.reduced, half = shape.half();
     const std::size_t bytes = shape.sketch_bytes();
+    if (!bytes) return;
     const float scale = -2 * quantise(vector, unsigned(reduced), shape.sketch_bits, levels);
     float norm = 0;
     for (int i = 0; i < reduced; ++i) norm += vector[i] * vector[i];

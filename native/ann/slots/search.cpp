@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "encode.hpp"
+#include "exact.hpp"
 #include "outpace/ann/slots.hpp"
 #include "prepare.hpp"
 
@@ -113,6 +114,9 @@ class Collector {
           query_(query),
           depth_(std::min<std::size_t>(depth, std::max<Slot>(ground.slots(), 1))),
           capacity_(std::max<std::size_t>(4 * depth_, 128)),
+          base_(ground.exact_longest > 0 ? ground.exact_longest + query_square(ground, query) : 0),
+          row_(ground.shape.sketch_bits ? ground.sketches : ground.exact),
+          row_bytes_(ground.shape.sketch_bits ? ground.shape.sketch_bytes() : ground.shape.exact_bytes()),
           kept_(scratch.kept),
           counters_(counters) {
         if (kept_.size() < capacity_ + batch) kept_.resize(capacity_ + batch);
@@ -122,12 +126,11 @@ class Collector {
     bool full() const { return count_ >= depth_; }
 
     void offer(std::uint32_t block, std::uint32_t mask) {
-        const std::size_t bytes = ground_.shape.sketch_bytes();
         while (mask) {
             const Slot slot = block * lanes + Slot(std::countr_zero(mask));
             mask &= mask - 1;
             waiting_[waits_++] = slot;
-            fetch(ground_.sketches + slot * bytes, bytes);
+            fetch(row_ + slot * row_bytes_, row_bytes_);
         }
         if (waits_ >= 48) settle(16);
     }
@@ -154,7 +157,7 @@ class Collector {
         float distance[batch];
         while (waits_ - done >= least && done < waits_) {
             const std::size_t now = std::min(batch, waits_ - done);
-            sketch_distances(ground_.shape, ground_.sketches, waiting_ + done, int(now), query_, distance);
+            measure(waiting_ + done, now, distance);
             for (std::size_t i = 0; i < now; ++i)
                 if (distance[i] < limit_) kept_[count_++] = make_key(distance[i], waiting_[done + i]);
             done += now;
@@ -163,6 +166,19 @@ class Collector {
         counters_.sketches += done;
         waits_ -= done;
         std::memmove(waiting_, waiting_ + done, waits_ * sizeof(Slot));
+    }
+    // Squared distances in reduced coordinates, in which the limit is kept too.
+    void measure(const Slot* slots, std::size_t count, float* distances) const {
+        if (ground_.shape.sketch_bits)
+            return sketch_distances(ground_.shape, ground_.sketches, slots, int(count), query_, distances);
+        for (std::size_t i = 0; i < count; ++i)
+            distances[i] =
+                base_ + ground_.exact_scale * distance(ground_.shape, query_, row_ + slots[i] * row_bytes_);
+    }
+    // Under inner product a distance is |q|^2 + longest^2 - 2 <q, x>, all in reduced units.
+    static float query_square(const Ground& ground, const QueryCodes& query) {
+        const int padded = round_up(ground.shape.dimension, 16);
+        return ground.exact_scale / 2 * dot_float(query.exact, query.exact, padded);
     }
     void shrink() {
         std::nth_element(kept_.begin(), kept_.begin() + std::ptrdiff_t(depth_ - 1),
@@ -174,6 +190,9 @@ class Collector {
     const Ground& ground_;
     const QueryCodes& query_;
     const std::size_t depth_, capacity_;
+    const float base_;
+    const std::uint8_t* const row_;  // sketches, or exact rows where there are none
+    const std::size_t row_bytes_;
     std::vector<Key>& kept_;
     Counters& counters_;
     std::size_t count_ = 0, waits_ = 0;

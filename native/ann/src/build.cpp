@@ -18,8 +18,8 @@ constexpr std::size_t transform_sample = 10000;
 constexpr double enough_quality = 0.97;
 
 // Lists of about 80 vectors: two and a half blocks, so that a third of the last block is padding on average.
-std::uint32_t choose_lists(std::size_t count) {
-    const double wanted = std::min(double(count) / 80 + 1, 8192.0);
+std::uint32_t choose_lists(std::size_t count, bool compact) {
+    const double wanted = std::min(double(count) / (compact ? 160 : 80) + 1, 8192.0);
     return std::uint32_t(std::max(1.0, wanted));
 }
 
@@ -28,7 +28,9 @@ constexpr int one_line = 112, two_lines = 240;
 
 void set_codes(Shape& shape, int reduced, const BuildOptions& options) {
     shape.reduced = std::min(reduced, shape.working());
-    shape.sketch_bits = shape.reduced <= 56 ? 8 : 4;
+    // Of fewer than 64 coordinates, a sketch is half as large as the exact row that can stand in for it.
+    const bool spared = options.compact && shape.working() < 64 && shape.reduced == shape.working();
+    shape.sketch_bits = spared ? 0 : shape.reduced <= 56 ? 8 : 4;
     // One bit per coordinate says too little when there are few coordinates.
     shape.scan_bits = options.scan_bits ? options.scan_bits : shape.reduced <= 56 ? 2 : 1;
 }
@@ -184,8 +186,8 @@ Store build_store(const Source& source, const Id* ids, const BuildOptions& optio
     reduce_all(source, coordinates.as<float>());
 
     progress("lists", 0);
-    const std::uint32_t lists =
-        options.lists ? std::uint32_t(std::min<std::size_t>(options.lists, count)) : choose_lists(count);
+    const std::uint32_t lists = options.lists ? std::uint32_t(std::min<std::size_t>(options.lists, count))
+                                              : choose_lists(count, options.compact);
     std::vector<float> centres =
         k_means(shape, slots, coordinates.as<float>(), count, lists, 6, 40, options.seed, options.threads);
     std::vector<std::uint32_t> nearest =

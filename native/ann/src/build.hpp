@@ -18,6 +18,7 @@ struct BuildOptions {
     int reduced = 0;          // 0: chosen from the dimension and a sample
     int scan_bits = 0;        // 0: chosen from the dimension
     bool half = true;         // exact rows of float32 input in half precision
+    bool compact = false;     // longer lists, and no sketches of few coordinates: less memory, slower
     bool graph = true;
     int degree = lanes;  // neighbours of a graph node, at most 32
     Source later;  // vectors that will be added once recall was measured with them: places are kept free

@@ -25,7 +25,8 @@ float cost_of(const Shape& shape, const Settings& settings, const Counters& coun
     const double share = 1.0 / double(std::max<std::size_t>(queries, 1));
     double bytes = double(counters.blocks) * share * double(shape.block_bytes());
     bytes += double(counters.hops) * share * 8 * double(shape.graph_row_bytes());
-    bytes += double(counters.sketches) * share * (300 + 2.5 * double(shape.sketch_bytes()));
+    bytes += double(counters.sketches) * share *
+             (300 + 2.5 * double(shape.sketch_bits ? shape.sketch_bytes() : shape.exact_bytes()));
     bytes += double(settings.depth) * (100 + double(shape.exact_bytes()));
     return float(bytes);
 }

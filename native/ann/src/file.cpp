@@ -102,7 +102,9 @@ void check_header(const Header& header, std::size_t size, const std::string& nam
     within(shape.dimension, 1, max_dimension, "dimension");
     within(shape.reduced, 1, std::min(max_reduced, shape.working()), "reduced");
     within(shape.scan_bits, 1, shape.scan_bits == 3 ? 2 : 4, "scan_bits");
-    within(shape.sketch_bits, shape.sketch_bits == 4 ? 4 : 8, 8, "sketch_bits");
+    if (shape.sketch_bits != 0 && shape.sketch_bits != 4) within(shape.sketch_bits, 8, 8, "sketch_bits");
+    if (!shape.sketch_bits && (header.place[rows].size || shape.reduced != shape.working()))
+        fail(name, "the file has no sketches, which its graph or its projection needs");
     within(long(shape.exact), 0, 3, "exact");
     within(long(shape.metric), 0, 2, "metric");
     if (shape.metric != Metric::l2 && (shape.exact == Scalar::i8 || shape.exact == Scalar::u8))

@@ -42,6 +42,9 @@ Ground Store::ground() const {
     g.live = live.as<std::uint32_t>();
     g.sketches = sketches.data();
     g.exact = exact.data();
+    const float square = 1 / (transform.unit * transform.unit);
+    g.exact_scale = shape.metric == Metric::l2 ? square : 2 * square;
+    g.exact_longest = shape.metric == Metric::ip ? transform.longest * transform.longest * square : 0;
     g.ids = ids.as<Id>();
     g.lists = lists.view();
     g.centres = centres.as<float>();

@@ -99,6 +99,8 @@ std::vector<Bytes> sample_images() {
         sample_image({130, f32, l2, true, 100, 2, true}, 3, 0, true, 6),
         sample_image({130, f32, ip, false, 60, 17, false, 1}, 60, 0, true, 7),
         sample_image({130, u8, l2, true, 80, 5}, 80, 2, true, 8),
+        sample_image({26, f32, l2, false, 130, 4, true, 0, 0, true}, 10, 4, true, 9),
+        sample_image({26, f16, ip, false, 90, 3, true, 0, 0, true}, 0, 2, true, 10),
     };
 }
 
@@ -314,7 +316,7 @@ class Damage {
                 header.shape.scan_bits += step;
                 break;
             case 7:
-                header.shape.sketch_bits = chance(2) ? 4 : 8;
+                header.shape.sketch_bits = chance(3) ? 0 : chance(2) ? 4 : 8;
                 break;
             case 8:
                 header.shape.dimension += step;

@@ -52,6 +52,7 @@ struct SampleShape {
     std::uint32_t lists;
     bool half = false;
     int scan_bits = 0, reduced = 0;  // 0: as a build chooses them
+    bool compact = false;
 };
 
 // Ids are the rows' numbers.
@@ -66,6 +67,7 @@ inline Store sample_store(const SampleShape& shape, std::uint64_t seed) {
     options.half = shape.half;
     options.scan_bits = shape.scan_bits;
     options.reduced = shape.reduced;
+    options.compact = shape.compact;
     return build_store(rows.source, nullptr, options, linked_slots(), [](std::string_view, double) {});
 }
 

@@ -25,6 +25,7 @@ class Handle:
         reduced: int,
         scan_bits: int,
         half: bool,
+        compact: bool,
         graph: bool,
         candidates: int,
         instruction_set: str,

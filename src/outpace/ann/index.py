@@ -136,6 +136,7 @@ class Index:
             reduced,
             scan_bits,
             half,
+            profile == "compact",
             with_graph,
             candidates,
             instruction_set,

@@ -38,6 +38,9 @@ struct Ground {
     const std::uint32_t* live = nullptr;        // one bit per lane: holds a vector
     const std::uint8_t* sketches = nullptr;
     const std::uint8_t* exact = nullptr;
+    // From an exact distance to that in reduced coordinates, for when there are no sketches: times `scale`,
+    // and under inner product the squared norms of the query and of every stored vector (`longest`) on top.
+    float exact_scale = 1, exact_longest = 0;
     const Id* ids = nullptr;
 
     Ranking lists;

@@ -10,7 +10,7 @@
 //                A chunk is four groups of 16 bytes; a group is one nibble of each vector: vectors 0-15 in
 //                the low halves, 16-31 in the high halves. A nibble holds 4 / scan_bits coordinates.
 //   sketch       `sketch_bits` (4 or 8) per coordinate of x, with its scale and squared norm, in whole cache
-//   lines:
+//   lines; none where `sketch_bits` is 0, and the exact row serves in its place:
 //                  [codes ... padding][f32 -2 * scale][f32 |x|^2]
 //                Four bits: byte j holds coordinate j low and coordinate j + half high.
 //   exact row    the vector as given (float32, float16, int8 or uint8), padded with zeros to 64 bytes.
@@ -61,7 +61,7 @@ struct Shape {
     std::int32_t dimension = 0;    // of the vectors as given
     std::int32_t reduced = 0;      // coordinates kept in codes
     std::int32_t scan_bits = 1;    // 1, 2 or 4
-    std::int32_t sketch_bits = 4;  // 4 or 8
+    std::int32_t sketch_bits = 4;  // 4 or 8, or 0: no sketch
     Scalar exact = Scalar::f32;    // what exact rows hold
     Metric metric = Metric::l2;
 
@@ -71,7 +71,7 @@ struct Shape {
     constexpr std::size_t block_bytes() const { return block_head + std::size_t(line) * chunks(); }
     constexpr std::size_t graph_row_bytes() const { return row_head + block_bytes(); }
     constexpr int half() const { return sketch_bits == 4 ? (reduced + 1) / 2 : reduced; }
-    constexpr std::size_t sketch_bytes() const { return round_up(half() + 8, line); }
+    constexpr std::size_t sketch_bytes() const { return sketch_bits ? round_up(half() + 8, line) : 0; }
     constexpr std::size_t exact_bytes() const { return round_up(dimension * scalar_bytes(exact), line); }
     // Coordinates, padded so that four of them make one 32-bit word of the ranking kernel.
     constexpr int quads() const { return (reduced + 3) / 4; }

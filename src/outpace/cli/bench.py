@@ -114,9 +114,10 @@ def ann(
     with Console(stderr=True).status("starting") as status:
         campaign.run(paths, settings, log, _here(core), status.update)
     summary = summarise(log, aims)
-    written = output.publish(summary, out, shlex.join(["outpace", *sys.argv[1:]]))
+    command = shlex.join(["outpace", *sys.argv[1:]])
+    written = output.publish(summary, out, command)
     if json:
-        print(json_module.dumps(_told(summary, written), indent=1))
+        print(json_module.dumps(output.record(summary, command), indent=1))
     else:
         _print(summary, written)
     return 0
@@ -168,18 +169,3 @@ def _print(summary: Summary, written: list[Path]) -> None:
             print(f"  {line}")
     for path in written:
         print(path)
-
-
-def _told(summary: Summary, written: list[Path]) -> dict[str, object]:
-    from outpace.bench.ann import output
-
-    def records(table: output.Table) -> list[dict[str, str]]:
-        return [dict(zip(table[0], row, strict=True)) for row in table[1]]
-
-    return {
-        "levels": records(output.levels(summary)),
-        "ratios": records(output.ratios(summary)),
-        "indexes": records(output.indexes(summary)),
-        "failures": records(output.failure_table(summary)),
-        "files": [str(path) for path in written],
-    }

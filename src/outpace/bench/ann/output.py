@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import jinja2
+import msgspec
 from markupsafe import Markup
 
 from outpace.bench.ann.builds import slug
@@ -29,6 +31,7 @@ def publish(summary: Summary, out: Path, command: str) -> list[Path]:
         out / "ratios.csv": _csv(ratios(summary)),
         out / "indexes.csv": _csv(indexes(summary)),
         out / "results.md": markdown(summary, command),
+        out / "results.json": json.dumps(record(summary, command), indent=1) + "\n",
     }
     drawn = {}
     try:
@@ -155,6 +158,27 @@ def _csv(table: Table) -> str:
     writer.writerow(table[0])
     writer.writerows(table[1])
     return text.getvalue()
+
+
+def record(summary: Summary, command: str) -> dict[str, Any]:
+    """Everything that is published, with what made it, for programs."""
+    return {
+        "command": command,
+        "machines": [msgspec.to_builtins(each) for each in summary.machines],
+        "contests": [
+            {"data": each.data, "track": each.track, "stage": each.stage, "rounds": each.rounds, "method": method(each)}
+            for each in summary.contests
+        ],
+        "levels": _records(levels(summary)),
+        "ratios": _records(ratios(summary)),
+        "points": _records(points(summary)),
+        "indexes": _records(indexes(summary)),
+        "failures": _records(failure_table(summary)),
+    }
+
+
+def _records(table: Table) -> list[dict[str, str]]:
+    return [dict(zip(table[0], row, strict=True)) for row in table[1]]
 
 
 # What people read

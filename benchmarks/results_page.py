@@ -168,6 +168,164 @@ def ann_fuzz(result: dict[str, Any]) -> str:
     )
 
 
+def between(found: dict[str, float] | None, absent: str = "not reached") -> str:
+    """A median with its interval, which a single measurement does not have."""
+    if found is None:
+        return absent
+    if found["sure"] == 0:
+        return _short(found["middle"])
+    return f"{_short(found['middle'])} ({_short(found['low'])} to {_short(found['high'])})"
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def sets_of(result: dict[str, Any], told: Callable[[dict[str, Any]], str]) -> str:
+    """A part for each data set."""
+    parts = []
+    for name, found in result["sets"].items():
+        size = f"{found['vectors']:,} vectors of {found['dimension']} dimensions"
+        parts.append(f"**{name}**, {size}. {told(found)}")
+    return "\n\n".join(parts)
+
+
+def disturbed(found: dict[str, Any]) -> str:
+    return f"Others had the core for a while in {found['disturbed']:.0%} of the measurements."
+
+
+def ann_filters(result: dict[str, Any]) -> str:
+    def told(found: dict[str, Any]) -> str:
+        peers = [name for name, about in found["libraries"].items() if name != "outpace" and "missing" not in about]
+        rows = [
+            {
+                "filter": case["filter"],
+                "lets through": f"{case['share']:.1%}",
+                "recall when 0.95 is asked for": case["promise"]["recall"],
+                "at recall": level,
+                "outpace, queries/s": between(each["qps"]["outpace"]),
+                **{f"times {peer}": between(each["ratio"][peer]) for peer in peers},
+            }
+            for case in found["cases"]
+            for level, each in case["levels"].items()
+        ]
+        broken = [case for case in found["cases"] if not case["promise"]["kept"]]
+        promise = (
+            "The recall asked for is kept, within a point, by every filter."
+            if not broken
+            else "**Broken** is the promise of recall within a point by "
+            + ", ".join(f"{case['filter']} {case['share']:.1%} ({case['promise']['recall']:.3f})" for case in broken)
+            + "."
+        )
+        making = ", ".join(
+            f"{name} {each['middle']:.3g}" for name, each in found["making_a_filter_ms"].items() if each is not None
+        )
+        absent = "".join(
+            f" {name} is missing: {about['missing']}."
+            for name, about in found["libraries"].items()
+            if "missing" in about
+        )
+        return f"{promise} Making a filter took, in ms: {making}. {disturbed(found)}{absent}\n\n{table(rows)}"
+
+    remarks = " ".join(f"{name}: {text}." for name, text in result["remarks"].items())
+    return (
+        "## Search with a filter\n\nFilters of several queries each: `random` ones, `near` ones that allow the vectors "
+        "around the queries, and `far` ones that allow those around another place. `times` is how many times as fast "
+        f"`outpace.ann` is at the same recall, in the same round ({result['rounds']} rounds); `not reached` means that "
+        f"one of the two has no setting with that recall. {remarks} {made(result)}\n\n{sets_of(result, told)}"
+    )
+
+
+def ann_updates(result: dict[str, Any]) -> str:
+    def told(found: dict[str, Any]) -> str:
+        costs = [
+            {
+                "microseconds per vector": what,
+                **{name: between(each["microseconds"].get(what), "") for name, each in found["libraries"].items()},
+            }
+            for what in found["libraries"]["outpace"]["microseconds"]
+        ]
+        indexes = [
+            {
+                "library": name,
+                "built as": each["built"],
+                "queries/s, fresh": between(each["qps"]["fresh"]),
+                "with half removed": between(each["qps"]["half"]),
+                "half replaced": between(each["qps"]["changed"]),
+                "half replaced, times fresh": between(each["qps_ratio"]),
+                "recall at one setting, fresh": each["same_setting"]["fresh"],
+                "then": each["same_setting"]["changed"],
+                "memory, fresh, MiB": f"{each['bytes']['fresh'] / 2**20:.0f}",
+                "memory, half replaced, times fresh": each["memory_ratio"],
+            }
+            for name, each in found["libraries"].items()
+        ]
+        ours = found["libraries"]["outpace"]
+        asked, kept = ours["asked"], ours["kept"]
+        verdict = "; ".join(f"{what} {'kept' if good else '**not kept**'}" for what, good in kept.items())
+        absent = "".join(f" {name}: {why}." for name, why in found["missing"].items())
+        return (
+            f"`recall={result['level']}` gave {asked['fresh']:.3f} fresh, {asked['half']:.3f} with half removed and "
+            f"{asked['changed']:.3f} with half replaced. Within a tenth of a fresh index of ours: {verdict}. "
+            f"{disturbed(found)}{absent}\n\n{table(costs)}\n\n{table(indexes)}"
+        )
+
+    return (
+        "## An index that changes\n\nVectors are added and removed again in batches, by one thread; then a random half "
+        "is removed and added back under new ids, and searches are compared with those of an index that was left as "
+        f"it was built, at recall {result['level']} and in the same round ({result['rounds']} rounds). An addition to "
+        "ours that comes when a third of the index has changed measures recall again, and that is in the figures. "
+        f"{made(result)}\n\n{sets_of(result, told)}"
+    )
+
+
+def ann_threads(result: dict[str, Any]) -> str:
+    def told(found: dict[str, Any]) -> str:
+        ways = [
+            {"asked by": way, "queries/s": between(each["qps"]), "recall": each["recall"]}
+            for way, each in sorted(found["ways"].items())
+        ]
+        ratios = [
+            {"ratio of": each["of"], "to": each["to"], "is": between(each["ratio"]),
+             f"bar of {result['bar']}": {True: "kept", False: "not kept", None: ""}[each.get("kept")]}
+            for each in found["ratios"]
+        ]  # fmt: skip
+        engines = " and ".join(found["engines"])
+        return f"The index has {engines}.\n\n{table(ratios)}\n\n{table(ways)}"
+
+    return (
+        f"## Two threads\n\nQueries at `recall={result['asked']}`, as one process with two threads answers them and as "
+        f"two processes with a copy of the index each do, in the same round ({result['rounds']} rounds). "
+        f"{made(result)}\n\n{sets_of(result, told)}"
+    )
+
+
+def ann_scale(result: dict[str, Any]) -> str:
+    def told(level: str, peer: str, found: dict[str, Any]) -> dict[str, Any]:
+        costs = {f"{int(size):,}": cost["middle"] for size, cost in found["microseconds"].items()}
+        grows = between(found["exponent"], "too few sizes")
+        return {"at recall": level, "library": peer, "grows as n to the power": grows, **costs}
+
+    rows = [told(level, peer, found) for level, peers in result["levels"].items() for peer, found in peers.items()]
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    whole = [{name: row.get(name, "not reached") for name in columns} for row in rows]
+    absent = "".join(f" {name} is missing: {why}." for name, why in result["missing"].items())
+    libraries = "; ".join(f"{name} {version}" for name, version in result["libraries"].items())
+    return (
+        f"## As the set grows\n\nMicroseconds per query for the first rows of {result['data']}, median of "
+        f"{result['rounds']} rounds, each through all sizes: {libraries}.{absent} {made(result)}\n\n"
+        f"![Cost of a query against the number of vectors](images/ann-scale.svg)\n\n{table(whole)}"
+    )
+
+
+def wheel(result: dict[str, Any]) -> str:
+    return (
+        f"## The wheel\n\n`{result['wheel']}` ({result['kilobytes']:,} kB) in a fresh environment: an index of whole "
+        "numbers is built, saved, mapped and searched on each processor, which also loads the files of those above it. "
+        f"{made(result)}\n\n{table(result['rows'])}"
+    )
+
+
 def strong_model(result: dict[str, Any]) -> str:
     def told(each: dict[str, Any] | None) -> str:
         if each is None:
@@ -222,6 +380,11 @@ SECTIONS: dict[str, Callable[[dict[str, Any]], str]] = {
     "strong-model.json": strong_model,
     "init.json": init,
     "ann-fuzz.json": ann_fuzz,
+    "ann-filters.json": ann_filters,
+    "ann-updates.json": ann_updates,
+    "ann-threads.json": ann_threads,
+    "ann-scale.json": ann_scale,
+    "wheel.json": wheel,
 }
 
 

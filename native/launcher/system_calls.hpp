@@ -6,6 +6,18 @@
 
 #include <vector>
 
+// Headers of older systems do not name the newest calls, but the kernel may have them; from 424 on the
+// numbers are the same on every architecture.
+#ifndef __NR_quotactl_fd
+#define __NR_quotactl_fd 443
+#endif
+#ifndef __NR_process_mrelease
+#define __NR_process_mrelease 448
+#endif
+#ifndef __NR_set_mempolicy_home_node
+#define __NR_set_mempolicy_home_node 450
+#endif
+
 namespace outpace::system_calls {
 
 // clang-format off

@@ -220,12 +220,19 @@ def test_the_seal_of_these_tests_is_the_one_of_the_files(saved: Path) -> None:
     assert data == saved.read_bytes()
 
 
-def test_a_file_that_is_not_there_and_a_folder_give_os_errors_with_the_path(tmp_path: Path) -> None:
-    for mmap in (False, True):
-        with pytest.raises(FileNotFoundError, match=r"nothing\.index"):
-            Index.load(tmp_path / "nothing.index", mmap=mmap)
-        with pytest.raises(OSError, match=tmp_path.name):
-            Index.load(tmp_path, mmap=mmap)
+@pytest.mark.parametrize("mmap", [False, True])
+def test_what_is_no_file_is_refused_with_its_path(tmp_path: Path, mmap: bool) -> None:
+    with pytest.raises(FileNotFoundError, match=r"nothing\.index"):
+        Index.load(tmp_path / "nothing.index", mmap=mmap)
+    with pytest.raises(IsADirectoryError, match=f"{tmp_path.name} is a folder; give the file that Index.save wrote"):
+        Index.load(tmp_path, mmap=mmap)
+    (tmp_path / "empty.index").touch()
+    with pytest.raises(IndexFileError, match=r"empty\.index is empty"):
+        Index.load(tmp_path / "empty.index", mmap=mmap)
+    os.mkfifo(tmp_path / "pipe.index")  # nobody writes to it: a load that opened it would never end
+    for name in ("pipe.index", "/dev/zero"):
+        with pytest.raises(IndexFileError, match=f"{name} is no file but a pipe or a device"):
+            Index.load(tmp_path / name, mmap=mmap)
 
 
 @pytest.mark.parametrize("folder", ["/proc", "/nonexistent"])

@@ -1,6 +1,7 @@
 #include "modules.hpp"
 
 #include <dlfcn.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "errors.hpp"
@@ -18,17 +19,22 @@ void* open_module(const std::string& path) {
     return handle;
 }
 
+[[noreturn]] void refuse(void* handle, const std::string& why) {
+    dlclose(handle);  // left open, it would be found again in place of a better one at the same path
+    throw BadArgument(why);
+}
+
 template <class Table>
 const Table* table_of(void* handle, const char* name, const std::string& path) {
     const auto get = reinterpret_cast<const Table* (*)()>(dlsym(handle, name));
     if (!get)
-        throw BadArgument(path + " does not export " + name +
-                          "(); see native/ann/include/outpace/ann/slots.hpp");
+        refuse(handle,
+               path + " does not export " + name + "(); see native/ann/include/outpace/ann/slots.hpp");
     const Table* table = get();
     if (table->version != slot_version)
-        throw BadArgument(path + " was compiled for slot version " + std::to_string(table->version) +
-                          ", and this library has version " + std::to_string(slot_version) +
-                          "; compile it again");
+        refuse(handle, path + " was compiled for slot version " + std::to_string(table->version) +
+                           ", and this library has version " + std::to_string(slot_version) +
+                           "; compile it again");
     return table;
 }
 
@@ -70,6 +76,9 @@ LoadedSlots load_slots(const std::string& folder, const std::string& wanted, con
     loaded.slots.search = table_of<SearchTable>(handle, "outpace_ann_search", path);
     loaded.slots.construct = table_of<ConstructTable>(handle, "outpace_ann_construct", path);
     if (modules.empty()) return loaded;
+    struct stat facts;
+    if (stat(modules.c_str(), &facts) == 0 && !S_ISDIR(facts.st_mode))
+        throw BadArgument("modules='" + modules + "' is a file; give the folder that it lies in");
     const auto replace = [&](const char* name, auto& slot) {
         using Table = std::remove_const_t<std::remove_pointer_t<std::remove_reference_t<decltype(slot)>>>;
         const std::string file = modules + "/" + name + ".so";

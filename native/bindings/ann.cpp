@@ -17,6 +17,7 @@
 #include "../ann/src/file.hpp"
 #include "../ann/src/index.hpp"
 #include "../ann/src/modules.hpp"
+#include "../ann/src/random.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -300,6 +301,21 @@ NB_MODULE(_native, m) {
                      if (store.live.as<std::uint32_t>()[s / lanes] >> (s % lanes) & 1)
                          ids.data()[at++] = store.ids.as<Id>()[s];
                  return ids;
+             })
+        .def("sample",
+             [](Handle& self, std::size_t most, std::uint64_t seed) {
+                 const std::shared_lock guard(self.index->lock());
+                 const Store& store = self.index->store();
+                 std::vector<Slot> live;
+                 for (Slot s = 0; s < store.slots(); ++s)
+                     if (store.live.as<std::uint32_t>()[s / lanes] >> (s % lanes) & 1) live.push_back(s);
+                 const std::vector<std::size_t> chosen = Random(seed).sample(live.size(), most);
+                 const std::size_t dimension = std::size_t(store.shape.dimension);
+                 Distances rows = new_array<float>(chosen.size(), dimension, false);
+                 for (std::size_t i = 0; i < chosen.size(); ++i)
+                     read_exact(store.shape, store.exact.data() + live[chosen[i]] * store.shape.exact_bytes(),
+                                rows.data() + i * dimension);
+                 return rows;
              })
         .def("__len__",
              [](Handle& self) {

@@ -1,6 +1,7 @@
 """Updates: vectors that come and go, one thread changing while others search, and recall that stays what was asked."""
 
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -288,3 +289,15 @@ def test_vectors_beyond_half_precision_widen_an_index_that_stores_it(vectors: Ro
     full = Index.build(vectors[:100], precision="full")
     full.add(vectors[100] * 1e6)
     assert full.search(vectors[100] * 1e6, 1)[0][0] == 100
+
+
+def test_a_loaded_index_measures_recall_again_with_old_vectors_too(tmp_path: Path) -> None:
+    spread = np.random.default_rng(5)
+    old = spread.standard_normal((4_000, 32)).astype(np.float32)
+    alike = (spread.standard_normal((3_000, 1)) * np.ones(32) + 40).astype(np.float32)  # easy: on one line
+    Index.build(old, engine="partitions").save(tmp_path / "an.index")
+    index = Index.load(tmp_path / "an.index")
+    index.add(alike)
+    queries = spread.standard_normal((300, 32)).astype(np.float32)
+    ids, _ = index.search(queries, 10, recall=0.95)
+    assert recall_of(all_distances(np.concatenate([old, alike]), queries, "l2"), ids) >= 0.94

@@ -18,9 +18,18 @@ namespace {
 constexpr float longest_square = 1e30f;  // of a vector; beyond it squares of differences overflow
 constexpr float nowhere = std::numeric_limits<float>::infinity();
 
-// Comparing with every match costs one exact row each; scanning with a filter ranks all lists first and
-// refines `depth` rows. Below this many matches, comparing wins on every set measured.
-constexpr std::uint64_t compare_all_below = 1500;
+// Whether comparing with every match is cheaper than scanning with a filter, which ranks all lists, scans the
+// nearest, and looks at some sketches for each vector that it refines. In the units of cost_of.
+bool cheaper_to_compare(const Ground& ground, const Settings& settings, std::uint64_t matches) {
+    const Shape& shape = ground.shape;
+    const double lists = std::max<std::uint32_t>(ground.lists.count, 1),
+                 row = 100 + double(shape.exact_bytes());
+    const double ranked = lists * shape.reduced / 8;
+    const double scanned =
+        std::min(double(settings.effort), lists) * ground.blocks / lists * double(shape.block_bytes());
+    const double sketched = 6 * double(settings.depth) * (300 + 2.5 * double(shape.sketch_bytes()));
+    return double(matches) * row < ranked + scanned + sketched + settings.depth * row;
+}
 
 std::atomic<std::uint64_t> moments{0};
 
@@ -138,7 +147,7 @@ std::size_t Index::candidates(Workspace& work, const Ground& ground, std::size_t
     };
     if (near == 0) return 0;
     // Calibration's own filters have no blocks: it measures the scan as it was set, for filters of any size.
-    if (!filter || filter->blocks == 0 || filter->count >= compare_all_below) {
+    if (!filter || filter->blocks == 0 || !cheaper_to_compare(ground, settings, filter->count)) {
         const int lists = int(ground.lists.count);
         if (filter && filter->blocks && lies_elsewhere(work, ground, *filter)) {
             settings.effort = lists;

@@ -63,7 +63,7 @@ class Index:
         self._handle = handle
         self._search = handle.search
         self._changes = threading.Lock()  # one change at a time, with the id and the sample that belong to it
-        self._sample = sample or Reservoir(np.empty((0, 0), dtype=np.float32), 0)
+        self._sample = sample  # None: drawn when it is needed first
         self._unmeasured = 0  # vectors that came or went since recall was measured
         self._given_queries = False
         self._next_id: int | None = None
@@ -212,10 +212,12 @@ class Index:
         return self._next_id
 
     def _measure_again(self, fresh: npt.NDArray[Any], workers: int) -> None:
-        if not self._given_queries:
+        if self._sample is None:
+            self._sample = Reservoir(self._handle.sample(HELD_OUT, 0), len(self._handle))
+        elif not self._given_queries:
             self._sample.offer(fresh)
         self._unmeasured += len(fresh)
-        if self._unmeasured > CHANGED * len(self._handle) and len(self._sample.rows):
+        if self._unmeasured > CHANGED * len(self._handle):
             self._handle.calibrate(self._sample.rows, not self._given_queries, workers)
             self._unmeasured = 0
 

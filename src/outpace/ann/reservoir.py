@@ -14,6 +14,7 @@ class Reservoir:
     def __init__(self, rows: npt.NDArray[Any], seen: int) -> None:
         self.rows = np.array(rows[:KEPT], dtype=np.float32)
         self.seen = max(seen, len(self.rows))
+        self._random = np.random.default_rng(self.seen)  # kept: making one takes longer than adding a vector
 
     def offer(self, vectors: npt.NDArray[Any]) -> None:
         room = min(KEPT - len(self.rows), len(vectors)) if self.seen == len(self.rows) else 0
@@ -24,7 +25,7 @@ class Reservoir:
         rest = vectors[room:]
         if len(rest) == 0:
             return
-        places = np.random.default_rng(self.seen).integers(0, np.arange(self.seen + 1, self.seen + len(rest) + 1))
+        places = self._random.integers(0, np.arange(self.seen + 1, self.seen + len(rest) + 1))
         for at in np.flatnonzero(places < len(self.rows)):
             self.rows[places[at]] = rest[at]
         self.seen += len(rest)

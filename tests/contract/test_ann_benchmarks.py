@@ -1,0 +1,109 @@
+"""The benchmarks of the vector index run as a user runs them, on a few thousand vectors and with ours alone."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+COUNT, QUERIES = 3000, 120
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Random vectors of sixteen dimensions."""
+    chance = np.random.default_rng(5)
+    train = chance.normal(size=(COUNT, 16)).astype(np.float32)
+    test = chance.normal(size=(QUERIES, 16)).astype(np.float32)
+    distances = np.stack([((train - query) ** 2).sum(axis=1) for query in test])
+    path = tmp_path_factory.mktemp("data") / "tiny.hdf5"
+    with h5py.File(path, "w") as file:
+        file["train"], file["test"] = train, test
+        file["neighbors"] = np.argsort(distances, axis=1)[:, :10]
+        file.attrs["distance"] = "euclidean"
+    return path
+
+
+def run(script: str, data: Path, out: Path, *more: str) -> dict[str, Any]:
+    command = [sys.executable, str(BENCHMARKS / script), "--data", str(data), "--out", str(out), *more]
+    done = subprocess.run([*command, "--threads-build", "1"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr[-3000:]
+    found: dict[str, Any] = json.loads(out.read_text())
+    assert found["machine"]["cores"] and found["date"] and script in found["command"]
+    return found
+
+
+def section(name: str, result: dict[str, Any]) -> str:
+    """What the results page makes of it."""
+    spec = importlib.util.spec_from_file_location("results_page", BENCHMARKS / "results_page.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    text: str = module.SECTIONS[name](result)
+    assert "None" not in text and "{" not in text
+    return text
+
+
+def test_filters_are_measured_and_shown(data: Path, tmp_path: Path) -> None:
+    more = ("--libraries", "outpace", "--rounds", "2", "--queries", "40", "--seconds", "0.02")
+    found = run("ann_filters.py", data, tmp_path / "filters.json", *more)
+    cases = found["sets"]["tiny"]["cases"]
+    assert len(cases) == 12
+    assert {case["allowed"] for case in cases} == {20, 30, 300, 1500}
+    assert all(0 <= case["promise"]["recall"] <= 1 for case in cases)
+    assert all(case["levels"]["0.9"]["qps"]["outpace"]["middle"] > 0 for case in cases)
+    assert "random | 10.0%" in section("ann-filters.json", found)
+
+
+def test_changes_are_measured_and_shown(data: Path, tmp_path: Path) -> None:
+    more = ("--libraries", "outpace", "--rounds", "2", "--queries", "60", "--seconds", "0.05")
+    found = run("ann_updates.py", data, tmp_path / "updates.json", *more)
+    whole = found["sets"]["tiny"]
+    ours = whole["libraries"]["outpace"]
+    assert whole["indexed"] == COUNT - 50
+    assert set(ours["microseconds"]) == {"add by 1", "remove by 1", "remove the half", "add the half back"}
+    assert set(ours["asked"]) == {"fresh", "half", "changed"}
+    assert set(ours["times_ours"]["add by 1"].values()) == {1.0, 0.5}
+    assert "half replaced" in section("ann-updates.json", found)
+
+
+def test_threads_are_measured_and_shown(data: Path, tmp_path: Path) -> None:
+    if len(os.sched_getaffinity(0)) < 2:
+        command = [
+            sys.executable,
+            str(BENCHMARKS / "ann_threads.py"),
+            "--data",
+            str(data),
+            "--out",
+            str(tmp_path / "x"),
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode != 0 and "two threads need two cores" in done.stderr
+        return
+    found = run("ann_threads.py", data, tmp_path / "threads.json", "--rounds", "2", "--seconds", "0.05")
+    whole = found["sets"]["tiny"]
+    assert len(whole["ways"]) == 6
+    assert all(0.5 < each["recall"] <= 1 for each in whole["ways"].values())
+    assert "two Python threads" in section("ann-threads.json", found)
+
+
+def test_growth_is_measured_and_shown(data: Path, tmp_path: Path) -> None:
+    more = ("--sizes", "500", "1000", "3000", "--libraries", "outpace-defaults", "--rounds", "1")
+    folders = ("--work", str(tmp_path / "work"), "--picture", str(tmp_path / "scale.svg"))
+    found = run("ann_scale.py", data, tmp_path / "scale.json", *more, *folders)
+    fitted = found["levels"]["0.9"]["outpace-defaults"]
+    assert fitted["fitted_sizes"] == [500, 1000, 3000]
+    assert fitted["exponent"]["low"] <= fitted["exponent"]["middle"] <= fitted["exponent"]["high"]
+    assert (tmp_path / "scale.svg").read_text().startswith("<svg")
+    assert "grows as n to the power" in section("ann-scale.json", found)
+    again = run("ann_scale.py", data, tmp_path / "again.json", *more, *folders)
+    assert again["levels"] == found["levels"], "what was measured is not measured again"

@@ -301,3 +301,12 @@ def test_the_length_of_a_query_does_not_matter_under_cosine(length: float) -> No
     query = drawn(6, 1, 20, "float32")[0]
     query /= np.linalg.norm(query)
     assert index.search(query * np.float32(length), 10)[0].tolist() == index.search(query, 10)[0].tolist()
+
+
+@pytest.mark.parametrize("engine", ["graph", "partitions"])
+def test_effort_alone_reaches_every_recall(engine: Any) -> None:
+    random = np.random.default_rng(8)
+    vectors, queries = (random.standard_normal((count, 200)).astype(np.float32) for count in (4_000, 100))
+    index = Index.build(vectors, engine=engine)
+    truth = all_distances(vectors, queries, "l2")
+    assert recall_of(truth, index.search(queries, 10, effort=2_000)[0]) > 0.995

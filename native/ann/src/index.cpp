@@ -90,7 +90,9 @@ Settings Index::settings_for(const Wanted& wanted, std::size_t k, const Filter* 
     if (wanted.effort) {
         settings.engine = wanted.engine.value_or(store_.has_graph() ? Engine::graph : Engine::partitions);
         settings.effort = *wanted.effort;
-        settings.depth = int(std::min(there, std::max(2 * near, near + 10)));
+        // With the effort, or it would cap recall whatever the effort is.
+        settings.depth =
+            int(std::min(there, std::max(2 * near, near + std::clamp(*wanted.effort / 4, 10, 250))));
         settings.slack = 1.0f;
     } else {
         const float recall = wanted.recall.value_or(0.95f);

@@ -8,6 +8,7 @@ A figure that is typed in by hand drifts from what was measured; a test compares
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -24,6 +25,10 @@ def page() -> str:
         path = HERE / "results" / file
         if path.exists():
             parts.append(section(json.loads(path.read_text())))
+    for track, title in (("single", "one by one"), ("batch", "in one call")):
+        found = sorted((HERE / "results").glob(f"ann-bench-*-{track}.json"))
+        if found:
+            parts.append(ann_bench(title, {path.stem: json.loads(path.read_text()) for path in found}))
     return "\n\n".join(parts) + "\n"
 
 
@@ -316,6 +321,63 @@ def ann_scale(result: dict[str, Any]) -> str:
         f"{result['rounds']} rounds, each through all sizes: {libraries}.{absent} {made(result)}\n\n"
         f"![Cost of a query against the number of vectors](images/ann-scale.svg)\n\n{table(whole)}"
     )
+
+
+def ann_bench(title: str, results: dict[str, dict[str, Any]]) -> str:
+    """Vector search against the best peer of each cell, over all data sets."""
+    parts = [
+        f"## Vector search: queries {title}",
+        "Ours over the fastest peer of the cell, at equal recall, from the final stage of "
+        "[`outpace bench ann`](bench-ann.md): settings were chosen on the first half of the queries, and these are "
+        "timed on the second. In brackets the interval over rounds, then the peer.",
+    ]
+    for own, who in (("outpace", "With four configurations, as every library has"), ("outpace-defaults", "Defaults")):
+        cells = [cell for each in results.values() for cell in each["ratios"] if cell["ours"] == own]
+        levels = [cell for cell in cells if "-" not in cell["recall"]]
+        ratios = [float(cell["ratio"]) for cell in levels if cell["ratio"]]
+        won = sum(float(cell["low"]) >= 1 for cell in levels if cell["ratio"])
+        lost = sum(float(cell["high"]) < 1 for cell in levels if cell["ratio"])
+        rows: dict[str, dict[str, Any]] = {}
+        for cell in cells:
+            rows.setdefault(cell["data"], {"data": cell["data"]})[cell["recall"]] = _against(cell)
+        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+        parts += [
+            f"**{who}**: geometric mean {mean:.2f} over {len(ratios)} cells of {len(levels)}; the whole interval is at "
+            f"or above 1 in {won} and below 1 in {lost}.",
+            table(list(rows.values())),
+        ]
+    for name, result in results.items():
+        contest, facts = result["contests"][0], result["machines"][-1]
+        parts += [
+            f"### {contest['data']}",
+            f"`{result['command']}`, {facts['started']}, {facts['cpu']} with {facts['cores']} cores.",
+            contest["method"],
+            f"![Recall against queries per second](images/{name}.svg)",
+            table(ann_costs(result)),
+        ]
+    return "\n\n".join(parts)
+
+
+def _against(cell: dict[str, str]) -> str:
+    if not cell["ratio"]:
+        return cell["verdict"]
+    ratio, low, high = (float(cell[key]) for key in ("ratio", "low", "high"))
+    return f"{ratio:.2f} ({low:.2f} to {high:.2f}) {cell['best_peer']}"
+
+
+def ann_costs(result: dict[str, Any]) -> list[dict[str, Any]]:
+    """What each library's indexes took, the cheapest and the dearest of them."""
+    rows = []
+    for peer in dict.fromkeys(line["peer"] for line in result["indexes"]):
+        built = [line for line in result["indexes"] if line["peer"] == peer and line["status"] == "built"]
+        if not built:
+            continue
+        row = {"library": peer, "version": built[0]["version"], "threads": built[0]["threads"]}
+        for name, key in (("build, s", "build_seconds"), ("memory, MB", "memory_mb"), ("file, MB", "file_mb")):
+            values = sorted(float(line[key]) for line in built if line[key])
+            row[name] = "" if not values else " to ".join(dict.fromkeys((f"{values[0]:g}", f"{values[-1]:g}")))
+        rows.append(row)
+    return rows
 
 
 def wheel(result: dict[str, Any]) -> str:

@@ -40,8 +40,10 @@ def publish(summary: Summary, out: Path, command: str) -> list[Path]:
         pass  # the page says so
     else:
         for contest in summary.contests:
+            drawing = picture.svg(contest)
+            files[out / f"{_name(contest)}.svg"] = drawing
             files[out / f"{_name(contest)}.png"] = picture.png(contest)
-            drawn[_name(contest)] = tidy(picture.svg(contest), kind="wide")
+            drawn[_name(contest)] = tidy(drawing, kind="wide")
     files[out / "index.html"] = page(summary, command, drawn)
     for path, content in files.items():
         write(path, content)

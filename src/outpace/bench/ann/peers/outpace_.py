@@ -37,11 +37,12 @@ class OutpacePeer:
 
     def configurations(self, shape: Shape) -> tuple[Configuration, ...]:
         small, usual, large = (max(shape.count // size, 1) for size in (40, 80, 160))
+        graph = {"engine": "graph", "lists": usual}
         return (
             Configuration(f"lists{small}", {"engine": "partitions", "lists": small}, _scans(small)),
             Configuration(f"lists{large}", {"engine": "partitions", "lists": large}, _scans(large)),
-            Configuration(f"lists{usual}-graph256", {"lists": usual, "candidates": 256}, _scans(usual) + _walks()),
-            Configuration(f"graph512-lists{usual}", {"lists": usual, "candidates": 512}, _walks()),
+            Configuration(f"lists{usual}-graph256", {**graph, "candidates": 256}, _scans(usual) + _walks()),
+            Configuration(f"graph512-lists{usual}", {**graph, "candidates": 512}, _walks()),
         )
 
     def build(self, vectors: Floats, shape: Shape, parameters: Parameters, threads: int, folder: Path) -> None:

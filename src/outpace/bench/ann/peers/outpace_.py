@@ -8,7 +8,17 @@ from typing import Any
 
 from outpace import __version__
 from outpace.bench.ann.datasets import Floats, Shape
-from outpace.bench.ann.peers.base import Configuration, Parameters, Searcher, Vectors, beams, module, probes, swept
+from outpace.bench.ann.peers.base import (
+    Configuration,
+    Parameters,
+    Searcher,
+    Value,
+    Vectors,
+    beams,
+    module,
+    probes,
+    swept,
+)
 
 OURS, DEFAULTS = "outpace", "outpace-defaults"
 # As many strands as the other libraries that refine: more would be more chances to be lucky.
@@ -37,7 +47,7 @@ class OutpacePeer:
 
     def configurations(self, shape: Shape) -> tuple[Configuration, ...]:
         small, usual, large = (max(shape.count // size, 1) for size in (40, 80, 160))
-        graph = {"engine": "graph", "lists": usual}
+        graph: dict[str, Value] = {"engine": "graph", "lists": usual}
         return (
             Configuration(f"lists{small}", {"engine": "partitions", "lists": small}, _scans(small)),
             Configuration(f"lists{large}", {"engine": "partitions", "lists": large}, _scans(large)),

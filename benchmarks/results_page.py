@@ -329,8 +329,9 @@ def ann_bench(title: str, results: dict[str, dict[str, Any]]) -> str:
         f"## Vector search: queries {title}",
         "Ours over the fastest peer of the cell, at equal recall, from the final stage of "
         "[`outpace bench ann`](bench-ann.md): settings were chosen on the first half of the queries, and these are "
-        "timed on the second. In brackets the interval over rounds, then the peer. Which libraries took part in a run is "
-        "told by its last table, whose build times are for scale alone: indexes are built once, some beside other work.",
+        "timed on the second. In brackets the interval over rounds, then the peer. Which libraries took part in a run "
+        "is told by its last table, whose build times are for scale alone: indexes are built once, some beside other "
+        "work.",
     ]
     for own, who in (("outpace", "With four configurations, as every library has"), ("outpace-defaults", "Defaults")):
         cells = [cell for each in results.values() for cell in each["ratios"] if cell["ours"] == own]

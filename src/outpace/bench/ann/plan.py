@@ -18,8 +18,9 @@ BEST = 3
 # A configuration goes along while it is at most this much slower than the library's best at some level: on the other
 # half of the queries the order may turn.
 NEAR = 0.8
-# Settings on either side of a level; two, because the other queries' recall is a little different.
-AROUND = 2
+# Settings below a level and above it: more than one, because the other queries' recall is a little different, and more
+# above, where a library that does not reach the level on them would be missing from its cell.
+BELOW, ABOVE = 2, 5
 # How far in recall a strand may be from the library's highest and still count among its strongest.
 STRONG = 0.002
 
@@ -126,4 +127,4 @@ def narrowed(
 def _around(sweep: Sequence[Reading], level: float) -> list[float]:
     ordered = sorted(sweep, key=lambda each: each.effort)
     above = next((at for at, each in enumerate(ordered) if each.recall >= level), len(ordered))
-    return [each.effort for each in ordered[max(above - AROUND, 0) : above + AROUND]]
+    return [each.effort for each in ordered[max(above - BELOW, 0) : above + ABOVE]]

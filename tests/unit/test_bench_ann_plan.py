@@ -122,8 +122,8 @@ def test_only_settings_near_the_levels_go_into_the_final_run() -> None:
     fast, slow = Configuration("fast", {}, efforts), Configuration("slow", {}, efforts)
     kept = plan.narrowed([fast, slow], sweep(1000, "fast") + sweep(100, "slow"), (0.9,))
     assert [each.name for each in kept] == ["fast"]
-    # Recall is 0.9 at effort 3: two settings below it, and two from it on.
-    assert [effort["ef"] for effort in kept[0].efforts] == [1, 2, 3, 4]
+    # Recall is 0.9 at effort 3: two settings below it, and five from it on.
+    assert [effort["ef"] for effort in kept[0].efforts] == [1, 2, 3, 4, 5, 6, 7]
 
 
 def test_recall_counts_ties_as_right_and_repeated_or_missing_answers_as_wrong() -> None:

@@ -41,15 +41,16 @@ inline bool make_exact_bytes(float* x, int padded, float move, std::uint8_t* out
     return any == 0;
 }
 
-// Reduced coordinates of a working vector of length `norm`, zero-padded to sixteen.
+// Reduced coordinates of a working vector of length `norm` as if it were of length `length`, zero-padded to
+// sixteen.
 inline void reduce(const Shape& shape, const Projection& projection, const float* working, float norm,
-                   float* out) {
+                   float length, float* out) {
     const int reduced = shape.reduced;
     alignas(64) std::int16_t fixed[max_dimension + 64];
     alignas(64) std::int32_t products[max_reduced + 16];
     make_fixed(working, projection.padded, norm > 0 ? fixed_norm / norm : 0, fixed);
     project(projection.matrix, reduced, projection.padded, fixed, products);
-    const float back = norm / fixed_norm;
+    const float back = length / fixed_norm;
     for (int i = 0; i < reduced; ++i)
         out[i] = within_reach(float(products[i]) * (back * projection.row_scale[i]) - projection.centre[i]);
     for (int i = reduced; i < round_up(reduced, 16); ++i) out[i] = 0;
@@ -85,7 +86,11 @@ inline float ingest(const Ground& ground, const float* given, QueryCodes& query)
         }
         norm = 1;
     }
-    reduce(shape, ground.projection, query.exact, norm, query.reduced);
+    // The order of inner products does not depend on the query's length, but that of distances does where a
+    // stored vector is longer than all were at the build; the longer the query, the less. All are coded
+    // alike.
+    const float length = shape.metric == Metric::ip ? query_lengths * ground.longest : norm;
+    reduce(shape, ground.projection, query.exact, norm, length, query.reduced);
     if (shape.exact == Scalar::u8 || shape.exact == Scalar::i8) {
         const int bytes = round_up(dimension, line);
         query.whole =

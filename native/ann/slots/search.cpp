@@ -114,7 +114,9 @@ class Collector {
           query_(query),
           depth_(std::min<std::size_t>(depth, std::max<Slot>(ground.slots(), 1))),
           capacity_(std::max<std::size_t>(4 * depth_, 128)),
-          base_(ground.exact_longest > 0 ? ground.exact_longest + query_square(ground, query) : 0),
+          scale_(ground.exact_scale * stretch(ground, query)),
+          base_(ground.exact_scale / 2 * (1 + query_lengths * query_lengths) * ground.longest *
+                ground.longest),
           row_(ground.shape.sketch_bits ? ground.sketches : ground.exact),
           row_bytes_(ground.shape.sketch_bits ? ground.shape.sketch_bytes() : ground.shape.exact_bytes()),
           kept_(scratch.kept),
@@ -172,13 +174,15 @@ class Collector {
         if (ground_.shape.sketch_bits)
             return sketch_distances(ground_.shape, ground_.sketches, slots, int(count), query_, distances);
         for (std::size_t i = 0; i < count; ++i)
-            distances[i] =
-                base_ + ground_.exact_scale * distance(ground_.shape, query_, row_ + slots[i] * row_bytes_);
+            distances[i] = base_ + scale_ * distance(ground_.shape, query_, row_ + slots[i] * row_bytes_);
     }
-    // Under inner product a distance is |q|^2 + longest^2 - 2 <q, x>, all in reduced units.
-    static float query_square(const Ground& ground, const QueryCodes& query) {
+    // Under inner product the stored vectors are of length L, the query of c L, and a distance is
+    // (1 + c^2) L^2 - 2 <q, x>.
+    static float stretch(const Ground& ground, const QueryCodes& query) {
+        if (ground.shape.metric != Metric::ip) return 1;
         const int padded = round_up(ground.shape.dimension, 16);
-        return ground.exact_scale / 2 * dot_float(query.exact, query.exact, padded);
+        const float norm = std::sqrt(dot_float(query.exact, query.exact, padded));
+        return norm > 0 ? query_lengths * ground.longest / norm : 0;
     }
     void shrink() {
         std::nth_element(kept_.begin(), kept_.begin() + std::ptrdiff_t(depth_ - 1),
@@ -190,7 +194,7 @@ class Collector {
     const Ground& ground_;
     const QueryCodes& query_;
     const std::size_t depth_, capacity_;
-    const float base_;
+    const float scale_, base_;
     const std::uint8_t* const row_;  // sketches, or exact rows where there are none
     const std::size_t row_bytes_;
     std::vector<Key>& kept_;

@@ -28,7 +28,8 @@ constexpr int one_line = 112, two_lines = 240;
 
 void set_codes(Shape& shape, int reduced, const BuildOptions& options) {
     shape.reduced = std::min(reduced, shape.working());
-    // Of fewer than 64 coordinates, a sketch is half as large as the exact row that can stand in for it.
+    // Of fewer than 64 coordinates, a sketch is no less than half as large as the exact row that can stand in
+    // for it.
     const bool spared = options.compact && shape.working() < 64 && shape.reduced == shape.working();
     shape.sketch_bits = spared ? 0 : shape.reduced <= 56 ? 8 : 4;
     // One bit per coordinate says too little when there are few coordinates.

@@ -44,7 +44,7 @@ Ground Store::ground() const {
     g.exact = exact.data();
     const float square = 1 / (transform.unit * transform.unit);
     g.exact_scale = shape.metric == Metric::l2 ? square : 2 * square;
-    g.exact_longest = shape.metric == Metric::ip ? transform.longest * transform.longest * square : 0;
+    g.longest = transform.longest;
     g.ids = ids.as<Id>();
     g.lists = lists.view();
     g.centres = centres.as<float>();

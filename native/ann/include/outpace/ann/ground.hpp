@@ -27,6 +27,9 @@ struct Projection {
     std::int32_t padded = 0;
 };
 
+// Under inner product a query is coded as if it were this many times as long as the longest stored vector.
+inline constexpr float query_lengths = 8;
+
 struct Ground {
     Shape shape;
     Projection projection;
@@ -38,9 +41,8 @@ struct Ground {
     const std::uint32_t* live = nullptr;        // one bit per lane: holds a vector
     const std::uint8_t* sketches = nullptr;
     const std::uint8_t* exact = nullptr;
-    // From an exact distance to that in reduced coordinates, for when there are no sketches: times `scale`,
-    // and under inner product the squared norms of the query and of every stored vector (`longest`) on top.
-    float exact_scale = 1, exact_longest = 0;
+    float exact_scale = 1;  // from an exact distance to that in reduced coordinates
+    float longest = 0;      // under inner product: the length that every stored vector is brought to
     const Id* ids = nullptr;
 
     Ranking lists;

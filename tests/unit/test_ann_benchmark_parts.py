@@ -87,8 +87,8 @@ def test_efforts_end_where_a_query_takes_too_long() -> None:
 
 
 def test_the_efforts_around_a_level_and_the_highest_are_kept_in_order() -> None:
-    readings = [Reading("", effort, 0, *curve(effort)) for effort in (2, 4, 8, 16, 32, 64, 128)]
-    assert sweep.near(readings, (0.9,)) == (4, 8, 16, 32, 128)
+    readings = [Reading("", effort, 0, *curve(effort)) for effort in (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)]
+    assert sweep.near(readings, (0.9,)) == (4, 8, 16, 32, 64, 128, 256, 1024)
 
 
 def test_where_no_effort_reaches_a_level_the_highest_are_kept() -> None:

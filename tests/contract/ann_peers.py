@@ -53,6 +53,21 @@ class _Shares:
         return [self.search(query, k) for query in queries]
 
 
+class TwoWays(Quick):
+    """One index, opened in two ways: with all of its vectors, or with a tenth of them."""
+
+    name = "ann_peers:TwoWays"
+
+    def configurations(self, shape: Shape) -> tuple[Configuration, ...]:
+        del shape
+        return tuple(Configuration(f"1/{part}", {"kind": "line"}, EFFORTS, {"part": part}) for part in (1, 10))
+
+    def load(self, folder: Path, vectors: Vectors, shape: Shape, parameters: Parameters) -> Searcher:
+        assert parameters["kind"] == "line"
+        stored = np.load(folder / "vectors.npy")
+        return _Shares(None, stored[: len(stored) // int(parameters["part"])])
+
+
 class Slow(Quick):
     """The same, ten times over."""
 

@@ -101,6 +101,18 @@ def test_a_second_call_builds_and_measures_nothing_again(data: Path) -> None:
     assert (data.parent / "marks").read_text() == marks
 
 
+def test_configurations_that_differ_in_how_they_are_opened_share_one_build(data: Path) -> None:
+    done = bench(data, "exact", "TwoWays", more=("--stage", "screen"))
+    assert done.returncode == 0, done.stderr
+    assert (data.parent / "marks").read_text().splitlines() == ["ann_peers:TwoWays"]
+    built = [row for row in rows(data, "indexes.csv") if row["peer"] == "ann_peers:TwoWays"]
+    assert {row["configuration"] for row in built} == {"1/1", "1/10"}
+    found = {row.configuration: row.recall for row in measured(data) if row.effort == {"effort": 3}}
+    assert found["1/1"] == 1.0
+    assert found["1/10"] is not None
+    assert found["1/10"] < 0.5
+
+
 def test_a_killed_run_goes_on_where_it_was(data: Path) -> None:
     log = data.parent / "out" / "measurements.jsonl"
     running = subprocess.Popen(

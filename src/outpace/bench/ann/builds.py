@@ -42,9 +42,12 @@ class Builder:
 
     def index_folder(self, dataset: Dataset, entry: Entry) -> Path:
         """The folder of an index; its name changes with whatever the index depends on."""
-        parts = (dataset.key, entry.version, sorted(entry.configuration.build.items()), self.threads)
+        build = sorted(entry.configuration.build.items())
+        parts = (dataset.key, entry.version, build, self.threads)
         key = hashlib.sha256(repr(parts).encode()).hexdigest()[:10]
-        return self.folder / slug(dataset.name) / slug(entry.peer) / f"{slug(entry.configuration.name)}-{key}"
+        # Not the configuration's name: several may open one index, each in its own way.
+        told = "-".join(f"{name}{value}" for name, value in build) or "defaults"
+        return self.folder / slug(dataset.name) / slug(entry.peer) / f"{slug(told)}-{key}"
 
     def built(self, dataset: Dataset, data: Path, entry: Entry) -> tuple[BuildRow, bool]:
         """How the index came about, and whether it was built just now rather than found."""
@@ -52,7 +55,7 @@ class Builder:
         found = _read(folder / "build.json")
         # One that went over a smaller budget gets another chance; one that failed would fail again.
         if found is not None and not (found.status == "over budget" and found.budget < self.budget):
-            return found, False
+            return msgspec.structs.replace(found, configuration=entry.configuration.name), False
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         row = self._build(dataset, data, entry, folder)

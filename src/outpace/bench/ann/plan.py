@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -120,7 +120,7 @@ def narrowed(
             if (strand(configuration.name, effort), float(next(iter(effort.values())))) in wanted
         )
         if efforts:
-            kept.append(Configuration(configuration.name, configuration.build, efforts))
+            kept.append(replace(configuration, efforts=efforts))
     return tuple(kept)
 
 

@@ -34,7 +34,8 @@ class Pool:
             self._live.popitem(last=False)[1].close()
         log = self._logs / f"search-{slug(self._dataset.name)}-{slug(entry.peer)}-{slug(entry.configuration.name)}.txt"
         process = PeerProcess(entry.peer, threads=1, log=log)
-        asked = Load(str(self._data), self._dataset.metric, dict(entry.configuration.build), str(index), self._core)
+        parameters = {**entry.configuration.build, **entry.configuration.opened}
+        asked = Load(str(self._data), self._dataset.metric, parameters, str(index), self._core)
         try:
             reply = process.ask(asked, _LOADING)
             if not isinstance(reply, Loaded):

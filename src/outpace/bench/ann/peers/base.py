@@ -9,7 +9,7 @@ import importlib.util
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -27,15 +27,17 @@ CONFIGURATIONS = 4
 
 @dataclass(frozen=True)
 class Configuration:
-    """One index: how it is built, and the efforts it is searched with.
+    """One index: how it is built and opened, and the efforts it is searched with.
 
     The first key of an effort is what makes a search slower and better; the other keys, re-ranking depth above all,
-    tell strands of the sweep apart, and each strand is a curve of its own.
+    tell strands of the sweep apart, and each strand is a curve of its own. Configurations that differ only in how they
+    are opened share one index, which is built once.
     """
 
     name: str
     build: Parameters
     efforts: tuple[Parameters, ...]
+    opened: Parameters = field(default_factory=dict)
 
 
 class Searcher(Protocol):
@@ -67,7 +69,7 @@ class Peer(Protocol):
         """Build an index and leave it in the folder."""
 
     def load(self, folder: Path, vectors: Vectors, shape: Shape, parameters: Parameters) -> Searcher:
-        """Load an index for searching with one thread."""
+        """Load an index for searching with one thread; the parameters are those of building and of opening it."""
 
 
 class Vectors(Protocol):

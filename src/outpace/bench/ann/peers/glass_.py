@@ -83,9 +83,11 @@ def _configurations(shape: Shape, kinds: tuple[tuple[str, str], ...], metric: st
     return tuple(
         Configuration(
             "-".join((f"R{degree}-L{width}-{kind}", *told.values())),
-            {"R": degree, "L": width, "search": kind, "refine": refine, **told},
+            {"R": degree, "L": width},
             # Fewer than k make a batch faster, and CRINN's single queries up to 128 dimensions; others ignore it.
             swept("ef", beams(least=1)),
+            # Both kinds of codes walk the same graph.
+            opened={"search": kind, "refine": refine, **told},
         )
         for kind, refine in kinds
         for degree, width in _GRAPHS

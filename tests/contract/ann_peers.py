@@ -63,6 +63,7 @@ class TwoWays(Quick):
         return tuple(Configuration(f"1/{part}", {"kind": "line"}, EFFORTS, {"part": part}) for part in (1, 10))
 
     def load(self, folder: Path, vectors: Vectors, shape: Shape, parameters: Parameters) -> Searcher:
+        del vectors, shape
         assert parameters["kind"] == "line"
         stored = np.load(folder / "vectors.npy")
         return _Shares(None, stored[: len(stored) // int(parameters["part"])])

@@ -16,7 +16,7 @@ from outpace.bench.ann.peers.base import beams, partitions, probes
 from outpace.bench.ann.peers.outpace_ import OutpacePeer
 from outpace.errors import OutpaceError
 
-OURS = "outpace"
+OURS, HNSWLIB = "outpace", "hnswlib"
 M, EF_CONSTRUCTION = 16, 200
 _GRAPH = f"HNSW of float32 vectors, M={M}, ef_construction={EF_CONSTRUCTION}"
 _WIDEST = 51_200  # with a filter that lets a thousandth through, a beam finds ten answers only if it is this wide
@@ -55,6 +55,8 @@ class Library(Protocol):
 class Outpace:
     """Ours with its defaults: the effort is the recall that is asked for."""
 
+    profile = "fast"
+
     def __init__(self) -> None:
         self._ann = importlib.import_module("outpace.ann")
 
@@ -62,7 +64,7 @@ class Outpace:
         return OutpacePeer().version()
 
     def built(self) -> str:
-        return f"defaults, which chose {' and '.join(self._index.stats()['engines'])}"
+        return f"profile={self.profile}, which chose {' and '.join(self._index.stats()['engines'])}"
 
     def efforts(self, shape: Shape) -> tuple[float, ...]:
         del shape
@@ -70,7 +72,7 @@ class Outpace:
 
     def build(self, vectors: Floats, metric: Metric, capacity: int, threads: int) -> None:
         del capacity
-        self._index = self._ann.Index.build(vectors, metric=metric, threads=threads)
+        self._index = self._ann.Index.build(vectors, metric=metric, threads=threads, profile=self.profile)
 
     def allow(self, masks: Masks) -> None:
         self._filters = [self._ann.Filter(mask) for mask in masks]
@@ -89,6 +91,12 @@ class Outpace:
 
     def remove(self, ids: Ids) -> None:
         self._index.remove(ids)
+
+
+class OutpaceCompact(Outpace):
+    """Ours where memory is dear."""
+
+    profile = "compact"
 
 
 class Hnswlib:
@@ -286,11 +294,14 @@ def _widths(count: int) -> tuple[float, ...]:
 
 LIBRARIES: dict[str, type[Library]] = {
     OURS: Outpace,
-    "hnswlib": Hnswlib,
+    HNSWLIB: Hnswlib,
     "usearch": Usearch,
     "faiss-hnsw": FaissHnsw,
     "faiss-ivf": FaissIvf,
 }
+# Ours by profile, where building and memory are compared.
+COMPACT = "outpace-compact"
+PROFILES: dict[str, type[Library]] = {OURS: Outpace, COMPACT: OutpaceCompact}
 
 
 def chosen(names: Collection[str] | None, without: Collection[str] = ()) -> tuple[str, ...]:

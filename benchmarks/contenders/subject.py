@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from contenders.ground import Source
-from contenders.libraries import LIBRARIES, Library, Masks
+from contenders.libraries import LIBRARIES, PROFILES, Library, Masks
 from outpace.bench.ann import memory
 from outpace.bench.ann.datasets import Ids, Shape
 from outpace.bench.ann.peers.base import ids_of
@@ -69,7 +69,7 @@ class Subject:
     """Methods for a `Remote`: whatever they take and return can be sent."""
 
     def __init__(self, name: str, source: Source) -> None:
-        self._library: Library = LIBRARIES[name]()
+        self._library: Library = (LIBRARIES | PROFILES)[name]()
         self._train, self._queries = source.train(), source.queries()
         self._shape = Shape(len(self._train), self._train.shape[1], source.metric)
         self._before = 0

@@ -96,6 +96,15 @@ def test_threads_are_measured_and_shown(data: Path, tmp_path: Path) -> None:
     assert "two Python threads" in section("ann-threads.json", found)
 
 
+def test_builds_are_measured_and_shown(data: Path, tmp_path: Path) -> None:
+    found = run("ann_build.py", data, tmp_path / "build.json", "--rounds", "2")
+    whole = found["sets"]["tiny"]
+    assert {"outpace", "outpace-compact"} <= set(whole["libraries"])
+    assert set(whole["libraries"]) | set(whole["missing"]) == {"outpace", "outpace-compact", "hnswlib"}
+    assert all(each["seconds"]["middle"] > 0 for each in whole["libraries"].values())
+    assert "times the vectors" in section("ann-build.json", found)
+
+
 def test_growth_is_measured_and_shown(data: Path, tmp_path: Path) -> None:
     more = ("--sizes", "500", "1000", "3000", "--libraries", "outpace-defaults", "--rounds", "1")
     folders = ("--work", str(tmp_path / "work"), "--picture", str(tmp_path / "scale.svg"))

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
+import ann_build
 import ann_filters
 import ann_scale
 import ann_threads
@@ -213,6 +214,27 @@ def test_recall_is_compared_at_the_setting_that_is_nearest_to_the_level() -> Non
     fresh = [Reading("", effort, 0, recall, 1.0) for effort, recall in ((10, 0.80), (20, 0.94), (30, 0.99))]
     changed = [Reading("", effort, 0, recall, 1.0) for effort, recall in ((10, 0.70), (20, 0.90), (30, 0.95))]
     assert ann_updates.same_setting(fresh, changed) == {"effort": 20, "fresh": 0.94, "changed": 0.9}
+
+
+# Builds
+
+
+def test_builds_are_held_against_hnswlib_in_the_same_round_and_memory_against_the_worst_one() -> None:
+    ours = ann_build.Builds({}, {0: 1.0, 1: 10.0}, {0: 5000, 1: 6000})
+    compact = ann_build.Builds({}, {0: 3.0, 1: 30.0}, {0: 3900, 1: 3000})
+    theirs = ann_build.Builds({}, {0: 2.0, 1: 20.0}, {0: 4100, 1: 4000})
+    found = ann_build.told({"outpace": ours, "outpace-compact": compact, "hnswlib": theirs}, 10, 100)
+    assert found["outpace"]["faster"]["middle"] == pytest.approx(2.0)
+    assert (found["outpace"]["times_vectors"], found["outpace"]["times_hnswlib"]) == (1.5, 1.5)
+    assert found["outpace"]["kept"] == {"time": True, "memory": True}
+    assert found["outpace-compact"]["kept"] == {"time": False, "memory": True}
+    assert found["hnswlib"]["kept"] == {}
+
+
+def test_without_hnswlib_there_is_no_ratio_and_no_promise_about_it() -> None:
+    found = ann_build.told({"outpace": ann_build.Builds({}, {0: 1.0}, {0: 5000})}, 10, 100)
+    assert found["outpace"]["kept"] == {}
+    assert "faster" not in found["outpace"]
 
 
 # Threads

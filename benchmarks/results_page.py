@@ -284,6 +284,26 @@ def ann_updates(result: dict[str, Any]) -> str:
     )
 
 
+def ann_recall(result: dict[str, Any]) -> str:
+    rows = [
+        {
+            "data": name,
+            "profile": profile,
+            "k": k,
+            **{f"recall={asked}": value for asked, value in found.items()},
+            "promise": "kept" if each["kept"] else "**not kept**",
+        }
+        for name, data in result["sets"].items()
+        for profile, each in data["profiles"].items()
+        for k, found in each["recall"].items()
+    ]
+    return (
+        "## The recall that was asked for\n\nWhat `recall=` finds for queries that took no part in building the index. "
+        "Settings are measured with k=10, and a promise counts as kept where none is more than "
+        f"{100 * result['bar']:g} point below it. {made(result)}\n\n{table(rows)}"
+    )
+
+
 def ann_build(result: dict[str, Any]) -> str:
     def told(found: dict[str, Any]) -> str:
         rows = [
@@ -472,6 +492,7 @@ SECTIONS: dict[str, Callable[[dict[str, Any]], str]] = {
     "strong-model.json": strong_model,
     "init.json": init,
     "ann-fuzz.json": ann_fuzz,
+    "ann-recall.json": ann_recall,
     "ann-build.json": ann_build,
     "ann-filters.json": ann_filters,
     "ann-updates.json": ann_updates,

@@ -96,6 +96,15 @@ def test_threads_are_measured_and_shown(data: Path, tmp_path: Path) -> None:
     assert "two Python threads" in section("ann-threads.json", found)
 
 
+def test_promises_are_examined_and_shown(data: Path, tmp_path: Path) -> None:
+    found = run("ann_recall.py", data, tmp_path / "recall.json")
+    whole = found["sets"]["tiny"]
+    assert set(whole["profiles"]) == {"fast", "compact"}
+    assert set(whole["profiles"]["fast"]["recall"]) == {"1", "10", "100"}
+    assert whole["profiles"]["fast"]["recall"]["10"]["0.999"] > 0.98
+    assert "recall=0.95" in section("ann-recall.json", found)
+
+
 def test_builds_are_measured_and_shown(data: Path, tmp_path: Path) -> None:
     found = run("ann_build.py", data, tmp_path / "build.json", "--rounds", "2")
     whole = found["sets"]["tiny"]

@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import ann_build
 import ann_filters
+import ann_recall
 import ann_scale
 import ann_threads
 import ann_updates
@@ -214,6 +215,14 @@ def test_recall_is_compared_at_the_setting_that_is_nearest_to_the_level() -> Non
     fresh = [Reading("", effort, 0, recall, 1.0) for effort, recall in ((10, 0.80), (20, 0.94), (30, 0.99))]
     changed = [Reading("", effort, 0, recall, 1.0) for effort, recall in ((10, 0.70), (20, 0.90), (30, 0.95))]
     assert ann_updates.same_setting(fresh, changed) == {"effort": 20, "fresh": 0.94, "changed": 0.9}
+
+
+# Promises
+
+
+def test_a_promise_is_broken_by_one_recall_that_is_too_low() -> None:
+    assert ann_recall.kept({"1": {"0.9": 0.89}, "10": {"0.9": 0.99, "0.99": 0.981}})
+    assert not ann_recall.kept({"1": {"0.9": 0.95}, "10": {"0.9": 0.99, "0.99": 0.979}})
 
 
 # Builds

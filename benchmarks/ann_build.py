@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from contenders import ground, result
+from contenders import result, script
 from contenders.ground import Ground, Source
 from contenders.libraries import COMPACT, HNSWLIB, OURS, PROFILES
 from contenders.remote import Remote, RemoteFailed
@@ -98,20 +98,8 @@ def told(found: Mapping[str, Builds], count: int, dimension: int) -> dict[str, A
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", nargs="+", default=["sift-128-euclidean"], help="HDF5 files, or names of data sets")
-    parser.add_argument("--rows", type=int, help="the first rows alone (default: all)")
-    parser.add_argument("--rounds", type=int, default=6)
-    parser.add_argument("--threads-build", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default=RESULTS)
-    given = parser.parse_args()
-    report = result.heading(__file__) | {"threads": given.threads_build, "rounds": given.rounds, "sets": {}}
-    for data in given.data:
-        found = ground.read(data, given.rows)
-        report["sets"][found.name] = contest(found, given)
-    result.write(given.out, report)
-    return 0
+    given = script.arguments(__doc__, RESULTS, rounds=6).parse_args()
+    return script.run(__file__, given, {"threads": given.threads_build, "rounds": given.rounds}, contest)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from contenders import ground, result
+from contenders import result, script
 from contenders.ground import Ground
 from contenders.libraries import OURS, chosen
 from contenders.remote import Remote, RemoteFailed
@@ -258,17 +258,11 @@ def case_told(case: Case, readings: dict[str, list[Reading]]) -> dict[str, Any]:
 
 
 def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", nargs="+", default=["sift-128-euclidean"], help="HDF5 files, or names of data sets")
-    parser.add_argument("--rows", type=int, help="the first rows alone (default: all)")
+    parser = script.arguments(__doc__, RESULTS, rounds=7)
     parser.add_argument("--libraries", nargs="+", metavar="NAME", help="default: all that are installed")
     parser.add_argument("--queries", type=int, default=400, help="timed in every case")
-    parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=2.0, help="at most, for one case at one effort")
     parser.add_argument("--slowest", type=float, default=0.1, help="seconds per query beyond which efforts end")
-    parser.add_argument("--threads-build", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default=RESULTS)
     given = parser.parse_args(arguments)
     given.libraries = chosen(given.libraries)
     return given
@@ -276,12 +270,8 @@ def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 def main() -> int:
     given = options()
-    report = result.heading(__file__) | {"k": K, "rounds": given.rounds, "remarks": REMARKS, "sets": {}}
-    for data in given.data:
-        found = ground.read(data, given.rows)
-        report["sets"][found.name] = Contest(found, given).run()
-    result.write(given.out, report)
-    return 0
+    rules = {"k": K, "rounds": given.rounds, "remarks": REMARKS}
+    return script.run(__file__, given, rules, lambda *each: Contest(*each).run())
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ as the last true neighbour counts as found. Nothing is timed, so this may run be
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from contenders import ground, result
+from contenders import script
 from contenders.ground import Ground
-from outpace.ann import Index
+from outpace.ann.index import Index, Profile
 from outpace.bench.ann.datasets import Ids
 from outpace.bench.ann.peers.outpace_ import OutpacePeer
 from outpace.bench.ann.recall import recall
@@ -27,21 +26,25 @@ from outpace.bench.ann.recall import recall
 RESULTS = Path(__file__).parent / "results" / "ann-recall.json"
 ASKED = (0.8, 0.9, 0.95, 0.99, 0.999)
 NEIGHBOURS = (1, 10, 100)
+PROFILES: tuple[Profile, ...] = ("fast", "compact")
 BAR = 0.01  # how far below what was asked for a recall may be
 
 
-def examined(data: Ground, profile: Any, threads: int) -> dict[str, Any]:
-    """One data set and profile: recall by k and by what was asked for."""
-    print(f"{data.name}: {profile}", flush=True)
-    index = Index.build(data.train, metric=data.source.metric, profile=profile, threads=threads)
+def examined(data: Ground, given: argparse.Namespace) -> dict[str, Any]:
+    """One data set: the recall of both profiles, by k and by what was asked for."""
     count = min(max(NEIGHBOURS), len(data.train))
     truth = data.nearest(np.arange(len(data.train)), np.arange(len(data.queries)), count)
-    found = {
-        str(k): {f"{asked:g}": found_of(index, data, truth[:, :k], asked, threads) for asked in ASKED}
-        for k in NEIGHBOURS
-        if k <= count
-    }
-    return {"engines": index.stats()["engines"], "recall": found, "kept": kept(found)}
+    profiles: dict[str, Any] = {}
+    for profile in PROFILES:
+        print(f"{data.name}: {profile}", flush=True)
+        index = Index.build(data.train, metric=data.source.metric, profile=profile, threads=given.threads_build)
+        found = {
+            str(k): {f"{asked:g}": found_of(index, data, truth[:, :k], asked, given.threads_build) for asked in ASKED}
+            for k in NEIGHBOURS
+            if k <= count
+        }
+        profiles[profile] = {"engines": index.stats()["engines"], "recall": found, "kept": kept(found)}
+    return data.facts() | {"queries": len(data.queries), "profiles": profiles}
 
 
 def found_of(index: Index, data: Ground, truth: Ids, asked: float, threads: int) -> float:
@@ -57,19 +60,8 @@ def kept(found: Mapping[str, Mapping[str, float]]) -> bool:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", nargs="+", default=["sift-128-euclidean"], help="HDF5 files, or names of data sets")
-    parser.add_argument("--rows", type=int, help="the first rows alone (default: all)")
-    parser.add_argument("--threads-build", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--out", type=Path, default=RESULTS)
-    given = parser.parse_args()
-    report = result.heading(__file__) | {"version": OutpacePeer().version(), "bar": BAR, "sets": {}}
-    for name in given.data:
-        data = ground.read(name, given.rows)
-        profiles = {profile: examined(data, profile, given.threads_build) for profile in ("fast", "compact")}
-        report["sets"][data.name] = data.facts() | {"queries": len(data.queries), "profiles": profiles}
-    result.write(given.out, report)
-    return 0
+    given = script.arguments(__doc__, RESULTS, rounds=None).parse_args()
+    return script.run(__file__, given, {"version": OutpacePeer().version(), "bar": BAR}, examined)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib
-import os
 import random
 import sys
 import tempfile
@@ -27,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from contenders import ground, result
+from contenders import result, script
 from contenders.ground import Ground, Source
 from contenders.remote import Remote
 from outpace.bench.ann.curve import interval, ratio
@@ -194,22 +193,12 @@ def told(speeds: Mapping[str, Mapping[int, float]], recalls: Mapping[str, list[f
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", nargs="+", default=["sift-128-euclidean"], help="HDF5 files, or names of data sets")
-    parser.add_argument("--rows", type=int, help="the first rows alone (default: all)")
+    parser = script.arguments(__doc__, RESULTS, rounds=15)
     parser.add_argument("--queries", type=int, default=5000)
-    parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--seconds", type=float, default=1.5, help="of every measurement")
-    parser.add_argument("--threads-build", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default=RESULTS)
     given = parser.parse_args()
-    report = result.heading(__file__) | {"k": K, "asked": ASKED, "bar": BAR, "rounds": given.rounds, "sets": {}}
-    for data in given.data:
-        found = ground.read(data, given.rows)
-        report["sets"][found.name] = Contest(found, given).run()
-    result.write(given.out, report)
-    return 0
+    rules = {"k": K, "asked": ASKED, "bar": BAR, "rounds": given.rounds}
+    return script.run(__file__, given, rules, lambda *each: Contest(*each).run())
 
 
 if __name__ == "__main__":

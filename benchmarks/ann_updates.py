@@ -24,7 +24,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from contenders import ground, result
+from contenders import result, script
 from contenders.ground import Ground
 from contenders.libraries import OURS, chosen
 from contenders.names import Names
@@ -271,24 +271,14 @@ def times(theirs: Sequence[float], ours: Sequence[float]) -> Any:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", nargs="+", default=["sift-128-euclidean"], help="HDF5 files, or names of data sets")
-    parser.add_argument("--rows", type=int, help="the first rows alone (default: all)")
+    parser = script.arguments(__doc__, RESULTS, rounds=9)
     parser.add_argument("--libraries", nargs="+", metavar="NAME", help="default: all that can remove")
     parser.add_argument("--queries", type=int, default=1000)
-    parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--seconds", type=float, default=5.0, help="at most, for one sweep over the queries")
-    parser.add_argument("--threads-build", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default=RESULTS)
     given = parser.parse_args()
     given.libraries = chosen(given.libraries, without=CANNOT)
-    report = result.heading(__file__) | {"k": K, "level": LEVEL, "rounds": given.rounds, "sets": {}}
-    for data in given.data:
-        found = ground.read(data, given.rows)
-        report["sets"][found.name] = Contest(found, given).run()
-    result.write(given.out, report)
-    return 0
+    rules = {"k": K, "level": LEVEL, "rounds": given.rounds}
+    return script.run(__file__, given, rules, lambda *each: Contest(*each).run())
 
 
 if __name__ == "__main__":

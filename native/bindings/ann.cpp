@@ -7,6 +7,7 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <mutex>
@@ -119,6 +120,22 @@ nb::tuple search(Handle& self, nb::handle given, Py_ssize_t k, std::optional<flo
     return nb::make_tuple(ids, distances);
 }
 
+// Progress for Python: each stage once, then ten times a second, since a call takes the lock that other
+// threads wait for. It is also where Ctrl-C is noticed.
+Progress told_to(const nb::object& progress) {
+    using clock = std::chrono::steady_clock;
+    return [&progress, last = std::string(), next = clock::time_point()](std::string_view stage,
+                                                                         double done) mutable {
+        const clock::time_point now = clock::now();
+        if (stage == last && now < next) return;
+        last = stage;
+        next = now + std::chrono::milliseconds(100);
+        nb::gil_scoped_acquire locked;
+        if (PyErr_CheckSignals()) throw nb::python_error();
+        if (!progress.is_none()) progress(last, done);
+    };
+}
+
 }  // namespace
 
 NB_MODULE(_native, m) {
@@ -181,12 +198,7 @@ NB_MODULE(_native, m) {
                 nb::gil_scoped_release unlocked;
                 check_vectors(source, options.metric, "vector");
                 if (later) check_vectors(options.later, options.metric, "vector");
-                Store store = build_store(source, names, options, loaded.slots,
-                                          [&](std::string_view stage, double done) {
-                                              nb::gil_scoped_acquire locked;
-                                              if (PyErr_CheckSignals()) throw nb::python_error();
-                                              if (!progress.is_none()) progress(std::string(stage), done);
-                                          });
+                Store store = build_store(source, names, options, loaded.slots, told_to(progress));
                 self->index = std::make_unique<Index>(std::move(store), loaded.slots, loaded.instruction_set);
                 return self;
             },
@@ -276,14 +288,16 @@ NB_MODULE(_native, m) {
                  self.index->remove(ids.data(), ids.size());
              })
         .def("contains", [](Handle& self, Id id) { return self.index->contains(id); })
-        .def("calibrate",
-             [](Handle& self, const AnyArray& queries, bool stored, int threads) {
-                 const Source source = source_of(queries);
-                 check_dimension(source, self.index->store().shape, "queries");
-                 check_vectors(source, self.index->store().shape.metric, "query");
-                 nb::gil_scoped_release unlocked;
-                 self.index->calibrate(source, stored, threads);
-             })
+        .def(
+            "calibrate",
+            [](Handle& self, const AnyArray& queries, bool stored, int threads, nb::object progress) {
+                const Source source = source_of(queries);
+                check_dimension(source, self.index->store().shape, "queries");
+                check_vectors(source, self.index->store().shape.metric, "query");
+                nb::gil_scoped_release unlocked;
+                self.index->calibrate(source, stored, threads, told_to(progress));
+            },
+            "queries"_a, "stored"_a, "threads"_a, "progress"_a.none())
         .def("shrink", [](Handle& self) { self.index->shrink(); })
         .def("widen",
              [](Handle& self, int kind) {

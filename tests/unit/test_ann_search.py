@@ -282,9 +282,11 @@ def test_settings_that_no_search_has_are_refused(index: Index, queries: Rows, wr
 
 
 def test_progress_names_the_stages_and_can_stop_the_build(vectors: Rows) -> None:
-    stages: list[str] = []
-    Index.build(vectors[:500], progress=lambda stage, _: stages.append(stage))
-    assert stages[0] == "transform" and "graph" in stages
+    told: list[tuple[str, float]] = []
+    Index.build(vectors[:500], progress=lambda *each: told.append(each))
+    stages = list(dict.fromkeys(stage for stage, _ in told))
+    assert stages == ["transform", "lists", "codes", "neighbours", "graph", "done", "recall"]
+    assert all(0 <= done <= 1 for _, done in told)
 
     def stop(stage: str, _: float) -> None:
         if stage == "lists":

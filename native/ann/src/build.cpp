@@ -174,8 +174,8 @@ Store build_store(const Source& source, const Id* ids, const BuildOptions& optio
     const std::size_t stride = std::size_t(store.transform.padded());
     Buffer coordinates;
     coordinates.resize(count * padded * 4);
-    const auto reduce_all = [&](const Source& from, float* out) {
-        parallel(from.count, options.threads, 1024, [&](std::size_t begin, std::size_t end) {
+    const auto reduce_all = [&](const Source& from, float* out, const Report& report) {
+        parallel(from.count, options.threads, 1024, report, [&](std::size_t begin, std::size_t end) {
             std::vector<float> row(stride), working(stride);
             for (std::size_t i = begin; i < end; ++i) {
                 from.read(i, row.data());
@@ -184,19 +184,18 @@ Store build_store(const Source& source, const Id* ids, const BuildOptions& optio
             }
         });
     };
-    reduce_all(source, coordinates.as<float>());
+    reduce_all(source, coordinates.as<float>(), stage_of(progress, "transform"));
 
-    progress("lists", 0);
     const std::uint32_t lists = options.lists ? std::uint32_t(std::min<std::size_t>(options.lists, count))
                                               : choose_lists(count, options.compact);
-    std::vector<float> centres =
-        k_means(shape, slots, coordinates.as<float>(), count, lists, 6, 40, options.seed, options.threads);
+    std::vector<float> centres = k_means(shape, slots, coordinates.as<float>(), count, lists, 6, 40,
+                                         options.seed, options.threads, stage_of(progress, "lists"));
     std::vector<std::uint32_t> nearest =
         assign_all(shape, slots, coordinates.as<float>(), count, centres, options.threads);
     std::vector<std::uint32_t> reserved(lists, 0);
     if (const Source& later = options.later; later.count) {
         std::vector<float> others(later.count * padded);
-        reduce_all(later, others.data());
+        reduce_all(later, others.data(), {});
         for (const std::uint32_t list :
              assign_all(shape, slots, others.data(), later.count, centres, options.threads))
             ++reserved[list];
@@ -205,7 +204,6 @@ Store build_store(const Source& source, const Id* ids, const BuildOptions& optio
     std::vector<std::uint32_t> sizes;
     move_centres(int(padded), coordinates.as<float>(), nearest, options.threads, centres, sizes);
 
-    progress("codes", 0);
     std::vector<std::uint32_t> first(lists + 1, 0);
     for (std::uint32_t l = 0; l < lists; ++l)
         first[l + 1] = first[l] + (sizes[l] + reserved[l] + lanes - 1) / lanes;
@@ -227,7 +225,8 @@ Store build_store(const Source& source, const Id* ids, const BuildOptions& optio
     for (std::size_t i = 0; i < count; ++i) from[slot_of[i]] = std::uint32_t(i);
     Buffer by_slot;  // coordinates in slot order, for the graph and the measurements
     by_slot.resize(std::size_t(store.slots()) * padded * 4);
-    parallel(store.blocks, options.threads, 16, [&](std::size_t begin, std::size_t end) {
+    const Report coding = stage_of(progress, "codes");
+    parallel(store.blocks, options.threads, 16, coding, [&](std::size_t begin, std::size_t end) {
         std::vector<float> row(stride), working(stride);
         for (std::size_t b = begin; b < end; ++b)
             for (int lane = 0; lane < lanes; ++lane) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "store.hpp"
+#include "threads.hpp"
 
 namespace outpace::ann {
 
@@ -25,8 +26,13 @@ struct BuildOptions {
     int candidates = 256;  // nearest neighbours looked at for each node
 };
 
-// Called with the name of the stage and how much of it is done, in [0, 1]; throws to stop the build.
+// Called, often, with the name of the stage and how much of it is done, in [0, 1]; throws to stop the build.
 using Progress = std::function<void(std::string_view stage, double done)>;
+
+// The progress of one stage.
+inline Report stage_of(const Progress& progress, std::string_view stage) {
+    return [&progress, stage](double done) { progress(stage, done); };
+}
 
 Store build_store(const Source& source, const Id* ids, const BuildOptions& options, const Slots& slots,
                   const Progress& progress);

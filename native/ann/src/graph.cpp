@@ -1,7 +1,6 @@
 // Graph: nearest neighbours found by scanning lists, thinned by the relative neighbourhood rule, with their
 // reverses.
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <memory>
 #include <numeric>
@@ -81,7 +80,7 @@ class Chooser {
 
 // Every edge also backwards; nodes with more than they may hold choose again.
 void add_reverses(Edges& edges, int degree, const float* reduced, int padded, const ConstructTable& construct,
-                  int threads) {
+                  int threads, const Report& report) {
     const std::size_t slots = edges.count.size();
     std::vector<std::size_t> start(slots + 1, 0);
     for (std::size_t s = 0; s < slots; ++s)
@@ -94,7 +93,7 @@ void add_reverses(Edges& edges, int degree, const float* reduced, int padded, co
             for (int j = 0; j < edges.count[s]; ++j) back[at[edges.of(s)[j]]++] = Slot(s);
     }
     Edges next(slots, degree);
-    parallel(slots, threads, 256, [&](std::size_t begin, std::size_t end) {
+    parallel(slots, threads, 256, report, [&](std::size_t begin, std::size_t end) {
         Chooser chooser(reduced, padded, construct);
         std::vector<Slot> found;
         for (std::size_t s = begin; s < end; ++s) {
@@ -266,9 +265,8 @@ void build_graph(Store& store, const float* reduced, const BuildOptions& options
     Edges edges(store.slots(), forward);
     const int scanned = std::clamp(int(store.lists.count / 16), 4, 160);
     const Settings settings{Engine::partitions, scanned, options.candidates, 1.0f};
-    std::atomic<std::size_t> done{0};
-    progress("neighbours", 0);
-    parallel(store.slots(), options.threads, 64, [&](std::size_t begin, std::size_t end) {
+    const Report looking = stage_of(progress, "neighbours");
+    parallel(store.slots(), options.threads, 64, looking, [&](std::size_t begin, std::size_t end) {
         const ScratchOwner scratch(slots.search);
         const auto query = std::make_unique<QueryCodes>();
         std::memset(query->reduced, 0, sizeof query->reduced);
@@ -286,10 +284,9 @@ void build_graph(Store& store, const float* reduced, const BuildOptions& options
             for (std::size_t i = 0; i < size; ++i) found.push_back(key_slot(keys[i]));
             edges.count[s] = std::uint8_t(chooser.choose(Slot(s), found, forward, edges.of(s)));
         }
-        done += end - begin;
     });
-    progress("graph", 0);
-    add_reverses(edges, options.degree, reduced, padded, *slots.construct, options.threads);
+    add_reverses(edges, options.degree, reduced, padded, *slots.construct, options.threads,
+                 stage_of(progress, "graph"));
     choose_entries(store, reduced, options, slots);
     store.repaired = connect(store, edges, reduced, slots);
     pack_rows(store, edges, reduced, slots, options.threads);

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -60,7 +61,7 @@ class Index {
 
     // Measures recall against effort with these queries. `stored`: they are vectors of the index, each of
     // which finds itself, which then does not count.
-    void calibrate(const Source& queries, bool stored, int threads);
+    void calibrate(const Source& queries, bool stored, int threads, const Progress& progress);
 
     // Exact nearest neighbours by comparing with every vector, in the store's own precision.
     void exact_search(const Source& queries, std::size_t k, const std::uint32_t* allowed, int threads,
@@ -84,7 +85,8 @@ class Index {
     class Borrowed;  // a workspace taken from the pool for the time of a call
 
     Measured measure(Workspace& work, const Examination& exam, const Settings& settings) const;
-    void sweep(Workspace& work, const Examination& exam, Engine engine, std::vector<Measured>& points) const;
+    void sweep(Workspace& work, const Examination& exam, Engine engine, std::vector<Measured>& points,
+               const std::function<void()>& proceed) const;
     void prepare(Workspace& work, const Ground& ground, const float* query, std::size_t number) const;
     std::size_t search_one(Workspace& work, std::size_t k, const Settings& settings, const Filter* filter,
                            Id* ids, float* distances) const;

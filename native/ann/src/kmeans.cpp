@@ -6,7 +6,6 @@
 
 #include "random.hpp"
 #include "store.hpp"
-#include "threads.hpp"
 
 namespace outpace::ann {
 
@@ -113,7 +112,7 @@ void move_centres(int padded_width, const float* vectors, const std::vector<std:
 
 std::vector<float> k_means(const Shape& shape, const Slots& slots, const float* vectors, std::size_t count,
                            std::uint32_t wanted, int rounds, std::size_t sample_per_centre,
-                           std::uint64_t seed, int threads) {
+                           std::uint64_t seed, int threads, const Report& report) {
     const std::size_t padded = std::size_t(round_up(shape.reduced, 16));
     Random random(seed ^ 0x6b6d65616e73u);
     const std::vector<std::size_t> chosen =
@@ -128,6 +127,7 @@ std::vector<float> k_means(const Shape& shape, const Slots& slots, const float* 
                     padded * 4);
     std::vector<std::uint32_t> sizes;
     for (int round = 0; round < rounds; ++round) {
+        if (report) report(double(round) / rounds);
         const auto assign = wanted < many_centres ? assign_all : assign_by_region;
         const auto nearest = assign(shape, slots, sample.data(), chosen.size(), centres, threads);
         move_centres(int(padded), sample.data(), nearest, threads, centres, sizes);

@@ -5,14 +5,15 @@
 #include <vector>
 
 #include "outpace/ann/slots.hpp"
+#include "threads.hpp"
 
 namespace outpace::ann {
 
 // Vectors are rows of `padded` floats. Returns `wanted` centres as rows of the same width. Independent of
-// `threads`.
+// `threads`. `report` is told of every round.
 std::vector<float> k_means(const Shape& shape, const Slots& slots, const float* vectors, std::size_t count,
                            std::uint32_t wanted, int rounds, std::size_t sample_per_centre,
-                           std::uint64_t seed, int threads);
+                           std::uint64_t seed, int threads, const Report& report = {});
 
 // The nearest centre of every vector.
 std::vector<std::uint32_t> assign_all(const Shape& shape, const Slots& slots, const float* vectors,

@@ -109,8 +109,8 @@ Measured Index::measure(Workspace& work, const Examination& exam, const Settings
     return {settings, exam.share, bound.mean, bound.lower, cost, undisturbed_mean(seconds)};
 }
 
-void Index::sweep(Workspace& work, const Examination& exam, Engine engine,
-                  std::vector<Measured>& points) const {
+void Index::sweep(Workspace& work, const Examination& exam, Engine engine, std::vector<Measured>& points,
+                  const std::function<void()>& proceed) const {
     const std::span<const Grid> grids = exam.filter ? std::span<const Grid>(filtered_grids) : plain_grids;
     const std::vector<int> efforts = efforts_of(engine, store_.lists.count, exam.filter ? 1.6 : 1.3);
     std::size_t begin = 0;
@@ -121,6 +121,7 @@ void Index::sweep(Workspace& work, const Examination& exam, Engine engine,
         std::optional<std::size_t> next_begin;
         for (std::size_t e = begin; e < efforts.size(); ++e) {
             if (engine == Engine::graph && efforts[e] < grids[g].depth) continue;
+            proceed();
             points.push_back(measure(work, exam, {engine, efforts[e], grids[g].depth, grids[g].slack}));
             const auto& [recall, cost] = std::pair(points.back().recall, points.back().cost);
             if (recall >= near_perfect) dearest = std::min(dearest, cost);
@@ -134,7 +135,7 @@ void Index::sweep(Workspace& work, const Examination& exam, Engine engine,
     }
 }
 
-void Index::calibrate(const Source& queries, bool stored, int threads) {
+void Index::calibrate(const Source& queries, bool stored, int threads, const Progress& progress) {
     // Nothing changes while this holds, so searches go on beside it without a lock of ours.
     const std::lock_guard changes(writer_);
     const std::size_t own = stored ? 1 : 0, asked = answers + own;
@@ -146,7 +147,10 @@ void Index::calibrate(const Source& queries, bool stored, int threads) {
     Random random(store_.seed ^ 0x63616c6962u);
 
     // Selectivities below these are compared one by one, or use the smallest that was measured.
-    for (const float share : {1.0f, 0.5f, 0.1f, 0.01f, 0.001f}) {
+    constexpr float shares[] = {1.0f, 0.5f, 0.1f, 0.01f, 0.001f};
+    double done = 0;
+    const auto proceed = [&] { progress("recall", done); };
+    for (const float share : shares) {
         if (share < 1 && double(store_.count) * share < 2 * answers) break;
         Source some = queries;
         if (share < 1) some.count = std::min<std::size_t>(queries.count, fewest_queries);
@@ -166,9 +170,10 @@ void Index::calibrate(const Source& queries, bool stored, int threads) {
         exact_search(some, asked, exam.filter ? exam.filter->allowed.data() : nullptr, threads,
                      exam.truth.data(), exam.distances.data());
         Borrowed work(*this);
-        sweep(*work, exam, Engine::partitions, next.points);
-        if (store_.has_graph() && !exam.filter) sweep(*work, exam, Engine::graph, next.points);
+        sweep(*work, exam, Engine::partitions, next.points, proceed);
+        if (store_.has_graph() && !exam.filter) sweep(*work, exam, Engine::graph, next.points, proceed);
         work->counters = Counters();
+        done += 1.0 / double(std::size(shares));
     }
     next.prepare();
     const std::lock_guard guard(lock_);

@@ -7,7 +7,6 @@ import operator
 import os
 import stat
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,6 +18,7 @@ from outpace.ann.arrays import Ids, as_numpy, identifiers, rows, table, within_6
 from outpace.ann.engines import Point, keeps_graph
 from outpace.ann.memory import check_fits, free_bytes
 from outpace.ann.precision import HALF_LARGEST, half_is_enough, holder, largest, narrowest
+from outpace.ann.progress import Progress, shown
 from outpace.ann.reservoir import Reservoir
 
 Metric = Literal["l2", "ip", "cosine"]
@@ -26,7 +26,6 @@ Engine = Literal["auto", "graph", "partitions"]
 Profile = Literal["fast", "compact"]
 Precision = Literal["auto", "half", "full"]
 Distances = npt.NDArray[np.float32]
-Progress = Callable[[str, float], None]
 
 METRICS: tuple[Metric, ...] = ("l2", "ip", "cosine")
 SCALARS = ("float32", "float16", "int8", "uint8")
@@ -84,13 +83,15 @@ class Index:
         reduced: int = 0,
         scan_bits: int = 0,
         candidates: int = 256,
-        progress: Progress | None = None,
+        progress: Progress | bool | None = None,
         instruction_set: str = "",
         modules: str | os.PathLike[str] = "",
     ) -> Index:
         """An index of `vectors` (rows), whose recall is measured before it is returned.
 
         `precision` is of the stored copies that answers are ordered by: "auto" is half where half keeps the neighbours.
+        `progress` is a function of the stage and of how much of it is done, which may raise to stop the build. Without
+        one, a line says so on a terminal, if the build takes some seconds; True shows it in any case, False never.
         """
         data = table(vectors, "vectors")
         if len(data) == 0:
@@ -125,33 +126,34 @@ class Index:
         check_fits(_native.Handle.estimate_peak(data, METRICS.index(metric), reduced, half, with_graph), free_bytes())
         held = held_out(len(data), seed)
         kept = np.setdiff1d(np.arange(len(data)), held, assume_unique=True) if len(held) else None
-        handle = _native.Handle.build(
-            data if kept is None else np.ascontiguousarray(data[kept]),
-            names if kept is None else np.ascontiguousarray(names[kept]),
-            None if kept is None else np.ascontiguousarray(data[held]),
-            METRICS.index(metric),
-            workers,
-            seed,
-            lists,
-            reduced,
-            scan_bits,
-            half,
-            profile == "compact",
-            with_graph,
-            candidates,
-            instruction_set,
-            os.fspath(modules),
-            progress,
-        )
-        queries = data[held] if len(held) else data[:HELD_OUT]
-        handle.calibrate(np.ascontiguousarray(queries), not len(held), workers)
+        queries = np.ascontiguousarray(data[held] if len(held) else data[:HELD_OUT])
+        with shown(progress, f"building an index of {len(data):,} vectors") as told:
+            handle = _native.Handle.build(
+                data if kept is None else np.ascontiguousarray(data[kept]),
+                names if kept is None else np.ascontiguousarray(names[kept]),
+                None if kept is None else queries,
+                METRICS.index(metric),
+                workers,
+                seed,
+                lists,
+                reduced,
+                scan_bits,
+                half,
+                profile == "compact",
+                with_graph,
+                candidates,
+                instruction_set,
+                os.fspath(modules),
+                told,
+            )
+            handle.calibrate(queries, not len(held), workers, told)
         if engine == "auto" and profile == "fast":
             facts = handle.facts()
             points = [Point(*each) for each in handle.points()]
             if not keeps_graph(points, facts["memory"]["total"] / facts["count"], facts["dimension"]):
                 handle.drop_graph()
         if len(held):
-            handle.add(np.ascontiguousarray(data[held]), np.ascontiguousarray(names[held]), workers)
+            handle.add(queries, np.ascontiguousarray(names[held]), workers)
             handle.shrink()
         return cls(handle, Reservoir(queries, len(data)))
 
@@ -218,7 +220,7 @@ class Index:
             self._sample.offer(fresh)
         self._unmeasured += len(fresh)
         if self._unmeasured > CHANGED * len(self._handle):
-            self._handle.calibrate(self._sample.rows, not self._given_queries, workers)
+            self._handle.calibrate(self._sample.rows, not self._given_queries, workers, None)
             self._unmeasured = 0
 
     def remove(self, ids: object) -> None:
@@ -236,7 +238,7 @@ class Index:
         if len(given) == 0:
             raise ValueError("queries are empty; recall is measured on at least one, and well on some hundred")
         with self._changes:
-            self._handle.calibrate(given, False, threads or os.cpu_count() or 1)
+            self._handle.calibrate(given, False, threads or os.cpu_count() or 1, None)
             self._unmeasured = 0
             self._given_queries = True
             self._sample = Reservoir(given, len(given))

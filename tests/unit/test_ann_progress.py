@@ -1,0 +1,106 @@
+"""Progress of a build: a line where a person looks on, nothing where none does, and Ctrl-C heard on the way."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from outpace.ann import Index
+from outpace.ann.progress import ERASE, PATIENCE, STAGES, Line, shown
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_quick_build_says_nothing() -> None:
+    stream, clock = io.StringIO(), Clock()
+    line = Line("building", stream, clock)
+    clock.now += PATIENCE / 2
+    line("lists", 0.5)
+    line.close()
+    assert stream.getvalue() == ""
+
+
+def test_a_longer_one_writes_a_line_over_and_over_and_leaves_none() -> None:
+    stream, clock = io.StringIO(), Clock()
+    line = Line("building an index of 700,000 vectors", stream, clock)
+    clock.now += 12
+    line("neighbours", 0.25)
+    line("neighbours", 0.5)
+    line("done", 1)
+    line.close()
+    assert stream.getvalue() == (
+        f"{ERASE}building an index of 700,000 vectors: looking for neighbours 25%, 12 s"
+        f"{ERASE}building an index of 700,000 vectors: looking for neighbours 50%, 12 s{ERASE}"
+    )
+
+
+def test_the_line_fits_into_a_terminal_of_80_columns() -> None:
+    stream, clock = io.StringIO(), Clock()
+    line = Line(f"building an index of {2_000_000_000:,} vectors", stream, clock)
+    clock.now += 9999
+    for stage in STAGES:
+        line(stage, 1)
+    assert max(len(text) for text in stream.getvalue().split(ERASE)) < 80
+
+
+@pytest.mark.parametrize(("asked", "stream", "speaks"), [
+    (None, Terminal(), True), (None, io.StringIO(), False), (False, Terminal(), False), (True, io.StringIO(), True),
+])  # fmt: skip
+def test_a_line_needs_a_terminal_unless_it_is_asked_for(
+    asked: bool | None, stream: io.StringIO, speaks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stderr", stream)
+    with shown(asked, "building") as told:
+        assert (told is not None) == speaks
+
+
+def test_without_a_stream_for_errors_there_is_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", None)  # as under pythonw
+    with shown(None, "building") as told:
+        assert told is None
+
+
+def test_a_function_of_the_user_is_called_as_it_is() -> None:
+    with shown(print, "building") as told:
+        assert told is print
+
+
+@pytest.mark.parametrize("stage", ["lists", "neighbours", "recall"])
+def test_ctrl_c_ends_a_build_at_any_stage(stage: str) -> None:
+    vectors = np.random.default_rng(0).standard_normal((3000, 16), dtype=np.float32)
+
+    def pressed(now: str, _: float) -> None:
+        if now == stage:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        Index.build(vectors, progress=pressed, threads=2)
+
+
+def test_ctrl_c_ends_a_calibration_and_leaves_the_one_before() -> None:
+    vectors = np.random.default_rng(0).standard_normal((20_000, 16), dtype=np.float32)
+    index = Index.build(vectors)
+    before = index.search(vectors[:50], recall=0.9)[0]
+    threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        for _ in range(1000):
+            index.calibrate(vectors[:400] + 0.01)
+    assert (index.search(vectors[:50], recall=0.9)[0] == before).mean() > 0.5
+    assert len(index) == len(vectors)

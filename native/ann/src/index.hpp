@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -86,7 +85,7 @@ class Index {
 
     Measured measure(Workspace& work, const Examination& exam, const Settings& settings) const;
     void sweep(Workspace& work, const Examination& exam, Engine engine, std::vector<Measured>& points,
-               const std::function<void()>& proceed) const;
+               const Report& report) const;
     void prepare(Workspace& work, const Ground& ground, const float* query, std::size_t number) const;
     std::size_t search_one(Workspace& work, std::size_t k, const Settings& settings, const Filter* filter,
                            Id* ids, float* distances) const;

@@ -110,7 +110,7 @@ Measured Index::measure(Workspace& work, const Examination& exam, const Settings
 }
 
 void Index::sweep(Workspace& work, const Examination& exam, Engine engine, std::vector<Measured>& points,
-                  const std::function<void()>& proceed) const {
+                  const Report& report) const {
     const std::span<const Grid> grids = exam.filter ? std::span<const Grid>(filtered_grids) : plain_grids;
     const std::vector<int> efforts = efforts_of(engine, store_.lists.count, exam.filter ? 1.6 : 1.3);
     std::size_t begin = 0;
@@ -121,7 +121,7 @@ void Index::sweep(Workspace& work, const Examination& exam, Engine engine, std::
         std::optional<std::size_t> next_begin;
         for (std::size_t e = begin; e < efforts.size(); ++e) {
             if (engine == Engine::graph && efforts[e] < grids[g].depth) continue;
-            proceed();
+            report(double(g) / double(grids.size()));
             points.push_back(measure(work, exam, {engine, efforts[e], grids[g].depth, grids[g].slack}));
             const auto& [recall, cost] = std::pair(points.back().recall, points.back().cost);
             if (recall >= near_perfect) dearest = std::min(dearest, cost);
@@ -147,9 +147,14 @@ void Index::calibrate(const Source& queries, bool stored, int threads, const Pro
     Random random(store_.seed ^ 0x63616c6962u);
 
     // Selectivities below these are compared one by one, or use the smallest that was measured.
+    // Filters have few settings; most of the time goes into the sweeps without one.
+    constexpr double filtered_part = 0.05;
     constexpr float shares[] = {1.0f, 0.5f, 0.1f, 0.01f, 0.001f};
     double done = 0;
-    const auto proceed = [&] { progress("recall", done); };
+    const auto examine = [&](Workspace& work, const Examination& exam, Engine engine, double part) {
+        sweep(work, exam, engine, next.points, [&](double of) { progress("recall", done + part * of); });
+        done += part;
+    };
     for (const float share : shares) {
         if (share < 1 && double(store_.count) * share < 2 * answers) break;
         Source some = queries;
@@ -170,10 +175,11 @@ void Index::calibrate(const Source& queries, bool stored, int threads, const Pro
         exact_search(some, asked, exam.filter ? exam.filter->allowed.data() : nullptr, threads,
                      exam.truth.data(), exam.distances.data());
         Borrowed work(*this);
-        sweep(*work, exam, Engine::partitions, next.points, proceed);
-        if (store_.has_graph() && !exam.filter) sweep(*work, exam, Engine::graph, next.points, proceed);
+        const bool walks = store_.has_graph() && !exam.filter;
+        const double part = exam.filter ? filtered_part : 1 - filtered_part * double(std::size(shares) - 1);
+        examine(*work, exam, Engine::partitions, walks ? part / 2 : part);
+        if (walks) examine(*work, exam, Engine::graph, part / 2);
         work->counters = Counters();
-        done += 1.0 / double(std::size(shares));
     }
     next.prepare();
     const std::lock_guard guard(lock_);

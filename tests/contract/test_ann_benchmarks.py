@@ -42,13 +42,18 @@ def run(script: str, data: Path, out: Path, *more: str) -> dict[str, Any]:
     return found
 
 
-def section(name: str, result: dict[str, Any]) -> str:
-    """What the results page makes of it."""
-    spec = importlib.util.spec_from_file_location("results_page", BENCHMARKS / "results_page.py")
+def script(name: str) -> Any:
+    """A script as a module."""
+    spec = importlib.util.spec_from_file_location(name, BENCHMARKS / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    text: str = module.SECTIONS[name](result)
+    return module
+
+
+def section(name: str, result: dict[str, Any]) -> str:
+    """What the results page makes of it."""
+    text: str = script("results_page").SECTIONS[name](result)
     assert "None" not in text and "{" not in text
     return text
 
@@ -62,6 +67,7 @@ def test_filters_are_measured_and_shown(data: Path, tmp_path: Path) -> None:
     assert all(0 <= case["promise"]["recall"] <= 1 for case in cases)
     assert all(case["levels"]["0.9"]["qps"]["outpace"]["middle"] > 0 for case in cases)
     assert "random | 10.0%" in section("ann-filters.json", found)
+    assert "queries per second" in script("ann_pictures").filters(found)
 
 
 def test_changes_are_measured_and_shown(data: Path, tmp_path: Path) -> None:
@@ -74,6 +80,7 @@ def test_changes_are_measured_and_shown(data: Path, tmp_path: Path) -> None:
     assert set(ours["asked"]) == {"fresh", "half", "changed"}
     assert set(ours["times_ours"]["add by 1"].values()) == {1.0, 0.5}
     assert "half replaced" in section("ann-updates.json", found)
+    assert "remove by 1" in script("ann_pictures").updates(found)
 
 
 def test_threads_are_measured_and_shown(data: Path, tmp_path: Path) -> None:
@@ -112,6 +119,7 @@ def test_builds_are_measured_and_shown(data: Path, tmp_path: Path) -> None:
     assert set(whole["libraries"]) | set(whole["missing"]) == {"outpace", "outpace-compact", "hnswlib"}
     assert all(each["seconds"]["middle"] > 0 for each in whole["libraries"].values())
     assert "times the vectors" in section("ann-build.json", found)
+    assert "outpace-compact" in script("ann_pictures").memory(found)
 
 
 def test_growth_is_measured_and_shown(data: Path, tmp_path: Path) -> None:

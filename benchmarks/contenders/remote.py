@@ -9,13 +9,15 @@ from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, Self
 
+from outpace.bench.ann.orphans import end_with_parent
+
 
 class RemoteFailed(Exception):
     """What was raised over there, or that the process died."""
 
 
 class Remote:
-    """One object over there; its process ends with this one, whose end of the pipe it waits on."""
+    """One object over there; its process ends with this one."""
 
     def __init__(self, make: Callable[..., object], *arguments: object, cores: Collection[int]) -> None:
         context = multiprocessing.get_context("spawn")
@@ -73,6 +75,7 @@ class Remote:
 def _serve(
     pipe: Connection, make: Callable[..., object], arguments: tuple[object, ...], cores: tuple[int, ...]
 ) -> None:
+    end_with_parent()
     os.sched_setaffinity(0, cores)
     served: object = None
     method: str | None = None

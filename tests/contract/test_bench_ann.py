@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -174,6 +175,24 @@ def test_a_build_past_the_budget_is_killed_with_all_it_started_and_told(data: Pa
     assert built["exact"]["status"] == "built"
     for process in (data.parent / "marks").read_text().split():
         assert not alive(int(process))
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_a_build_ends_with_the_benchmark_however_that_is_ended(data: Path, how: signal.Signals) -> None:
+    running = subprocess.Popen(
+        command(data, "Endless"), env=environment(data), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    marks = data.parent / "marks"
+    while running.poll() is None and not (marks.is_file() and len(marks.read_text().split()) == 2):
+        time.sleep(0.01)
+    builder, tool = map(int, marks.read_text().split())
+    running.send_signal(how)
+    running.wait()
+    until = time.monotonic() + 20
+    while alive(builder) and time.monotonic() < until:
+        time.sleep(0.01)
+    os.kill(tool, signal.SIGKILL)  # a tool that a library started is its own affair
+    assert not alive(builder)
 
 
 def alive(process: int) -> bool:

@@ -12,7 +12,7 @@ from outpace.bench.ann import datasets, plan
 from outpace.bench.ann.curve import Reading
 from outpace.bench.ann.datasets import DataError, Shape
 from outpace.bench.ann.log import Log, MissingRow
-from outpace.bench.ann.peers import OWN, find, names
+from outpace.bench.ann.peers import OWN, find, names, scann_
 from outpace.bench.ann.peers.base import CONFIGURATIONS, Configuration, beams, from_source, ids_of, probes, swept
 from outpace.bench.ann.recall import recall
 from outpace.errors import OutpaceError
@@ -32,6 +32,13 @@ def test_every_library_has_the_same_number_of_configurations(name: str, shape: S
     assert len({each.name for each in made}) == len(ways) == CONFIGURATIONS
     for each in made:
         assert len({plan.effort_key(effort) for effort in each.efforts}) == len(each.efforts) > 5
+
+
+def test_an_index_of_scann_is_found_where_its_folder_is_now() -> None:
+    before = 'assets {\n  asset_type: AH_CENTERS\n  asset_path: "/old/place/index/ah_codebook.pb"\n}\n'
+    after = scann_.found_in(Path("/new/place"), before)
+    assert after == before.replace("/old/place/index/", "/new/place/")
+    assert scann_.found_in(Path("/new/place"), after) == after
 
 
 def test_our_defaults_are_one_configuration_without_settings() -> None:

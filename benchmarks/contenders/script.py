@@ -17,7 +17,9 @@ Contest = Callable[[Ground, argparse.Namespace], dict[str, Any]]
 def arguments(description: str | None, out: Path, rounds: int | None) -> argparse.ArgumentParser:
     """A parser to which a script adds what is its own; without rounds where nothing is timed."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", nargs="+", default=["sift-128-euclidean"], help="HDF5 files, or names of data sets")
+    parser.add_argument(
+        "--data", nargs="+", default=["photosift-128-euclidean"], help="HDF5 files, or names of data sets"
+    )
     parser.add_argument("--rows", type=int, help="the first rows alone (default: all)")
     parser.add_argument("--threads-build", type=int, default=len(os.sched_getaffinity(0)))
     if rounds is not None:

@@ -29,7 +29,7 @@ SETS = {
     "mnist-784-euclidean": Entry(
         digits.make, "60,000 / 10,000 uint8: the published MNIST", (), ("npm",), small_rows=10_000
     ),
-    "glove-100-angular": Entry(
+    "glove6b-100-angular": Entry(
         words.make,
         "331,479 / 10,000 float32: GloVe 6B word vectors",
         (),
@@ -45,14 +45,14 @@ SETS = {
         small_rows=20_000,
         small_dtype=np.float16,
     ),
-    "sift-128-euclidean": Entry(
+    "photosift-128-euclidean": Entry(
         photographs.make,
         "716,051 / 5,000 uint8: SIFT of wallpapers, textures, documentation images (not SIFT1M)",
         ("cv2",),
         ("apt-get", "dpkg-deb"),
         small_rows=20_000,
     ),
-    "gist-960-euclidean": Entry(
+    "cifargist-960-euclidean": Entry(
         tiny_images.make,
         "118,000 / 1,000 float32: GIST of CIFAR-10 images and their mirror images",
         ("cv2",),

@@ -15,7 +15,7 @@ import h5py
 import numpy as np
 import pytest
 
-from outpace.bench.ann.log import Log, TimeRow
+from outpace.bench.ann.log import Log, TimeRow, alone
 
 HERE = Path(__file__).parent
 QUERIES = 40
@@ -135,6 +135,20 @@ def test_a_killed_run_goes_on_where_it_was(data: Path) -> None:
     assert {key[0] for key in keys if key[1] == "final"} == {"ann_peers:Quick", "ann_peers:Slow"}
 
 
+def test_a_library_that_joins_later_is_compared_inside_rounds_of_its_own_time(data: Path) -> None:
+    def final(peer: str) -> list[TimeRow]:
+        return [row for row in measured(data) if row.stage == "final" and row.peer == f"ann_peers:{peer}"]
+
+    assert bench(data, "Quick").returncode == 0
+    alone_before = final("Quick")
+    assert bench(data, "Quick", "Slow").returncode == 0
+    together = final("Quick")
+    assert {row.round for row in together} == {row.round for row in final("Slow")} == {0, 1}
+    assert not any(row in alone_before for row in together)
+    assert bench(data, "Quick", "Slow").returncode == 0
+    assert final("Quick") == together
+
+
 def test_a_peer_whose_process_dies_is_a_row_and_the_others_go_on(data: Path) -> None:
     done = bench(data, "Dying", "Quick")
     assert done.returncode == 0, done.stderr
@@ -142,6 +156,23 @@ def test_a_peer_whose_process_dies_is_a_row_and_the_others_go_on(data: Path) -> 
     assert [(row.status, "SIGSEGV" in row.reason) for row in dead] == [("crashed", True)]
     assert any(row.peer == "ann_peers:Quick" and row.stage == "final" for row in measured(data))
     assert "SIGSEGV" in done.stdout
+
+
+def test_what_fails_on_one_track_is_tried_on_the_other(data: Path) -> None:
+    for track in ("single", "batch"):
+        assert bench(data, "Dying", "Quick", more=("--track", track)).returncode == 0
+    dead = [row for row in measured(data) if row.peer == "ann_peers:Dying"]
+    assert [(row.track, row.status) for row in dead] == [("single", "crashed"), ("batch", "crashed")]
+
+
+def test_a_second_run_in_the_same_folder_is_refused(data: Path) -> None:
+    out = data.parent / "out"
+    with alone(out):
+        done = bench(data, "Quick")
+    assert done.returncode != 0
+    assert f"another run is writing to {out}" in " ".join(done.stderr.split())
+    assert not (out / "measurements.jsonl").exists()
+    assert bench(data, "Quick").returncode == 0
 
 
 def test_a_peer_whose_build_raises_is_told_with_its_reason(data: Path) -> None:
@@ -163,9 +194,9 @@ def test_what_failed_is_tried_again_only_when_asked(data: Path) -> None:
     assert found("--retry-failed") == (["OSError: no file named may-search"], {"failed"})
     (data.parent / "may-search").touch()
     assert found() == (["OSError: no file named may-search"], {"failed"})
-    before = [row for row in measured(data) if row.peer == "ann_peers:Quick"]
+    before = [row for row in measured(data) if row.peer == "ann_peers:Quick" and row.stage == "screen"]
     assert found("--retry-failed") == ([], {"ok"})
-    assert [row for row in measured(data) if row.peer == "ann_peers:Quick"] == before
+    assert [row for row in measured(data) if row.peer == "ann_peers:Quick" and row.stage == "screen"] == before
 
 
 def test_a_build_past_the_budget_is_killed_with_all_it_started_and_told(data: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -12,7 +13,7 @@ from outpace.bench.ann import datasets, plan
 from outpace.bench.ann.curve import Reading
 from outpace.bench.ann.datasets import DataError, Shape
 from outpace.bench.ann.log import Log, MissingRow
-from outpace.bench.ann.peers import OWN, find, names, scann_
+from outpace.bench.ann.peers import OWN, find, glass_, names, scann_, symphonyqg_
 from outpace.bench.ann.peers.base import CONFIGURATIONS, Configuration, beams, from_source, ids_of, probes, swept
 from outpace.bench.ann.recall import recall
 from outpace.errors import OutpaceError
@@ -24,14 +25,65 @@ SHAPES = [Shape(60_000, 784, "l2"), Shape(331_479, 100, "cosine"), Shape(656_730
 @pytest.mark.parametrize("name", [name for name in names() if name != "outpace-defaults"])
 def test_every_library_has_the_same_number_of_configurations(name: str, shape: Shape) -> None:
     made = find(name).configurations(shape)
-    if name == "symphonyqg" and shape.dimension <= 32:
-        assert made == ()
-        return
     assert len(made) == CONFIGURATIONS
     ways = {str((each.build, each.opened)) for each in made}
     assert len({each.name for each in made}) == len(ways) == CONFIGURATIONS
     for each in made:
         assert len({plan.effort_key(effort) for effort in each.efforts}) == len(each.efforts) > 5
+
+
+def test_symphonyqg_gets_short_vectors_with_zeros_behind() -> None:
+    short, long = np.ones((2, 26), dtype=np.float32), np.ones((2, 100), dtype=np.float32)
+    assert symphonyqg_._padded(short).shape == (2, 48)
+    assert np.array_equal(symphonyqg_._padded(short)[:, :26], short)
+    assert not symphonyqg_._padded(short)[:, 26:].any()
+    assert symphonyqg_._padded(long) is long
+    assert find("symphonyqg").configurations(Shape(1000, 2049, "l2")) == ()
+
+
+class Recorder:
+    """Stands for the module of SymphonyQG or GLASS, and notes what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[Any, int]] = []
+
+    def set_ef(self, ef: int) -> None:
+        assert ef > 0
+
+    def optimize(self, threads: int) -> None:
+        assert threads == 1
+
+    def search(self, query: Any, k: int) -> list[int]:
+        self.asked.append((np.array(query), k))
+        return list(range(k))
+
+    def batch_search(self, queries: Any, k: int, threads: int) -> Any:
+        assert threads == 1
+        self.asked += [(query, k) for query in queries]
+        return np.tile(np.arange(k), len(queries))
+
+
+def test_one_short_query_leaves_nothing_of_itself_to_the_next() -> None:
+    index = Recorder()
+    searcher = symphonyqg_._PaddedSearch(index)
+    for value in (1.0, 2.0):
+        searcher.search(np.full(20, value, dtype=np.float32), 10)
+    assert [query[:20].tolist() for query, _ in index.asked] == [[1.0] * 20, [2.0] * 20]
+    assert not any(query[20:].any() for query, _ in index.asked)
+
+
+def test_glass_re_ranks_deeper_where_more_is_asked_for() -> None:
+    inner = Recorder()
+    searcher = glass_._Search(inner)
+    query = np.zeros(4, dtype=np.float32)
+    for effort in ({"ef": 100}, {"ef": 100, "ask": 40}):
+        searcher.set(effort)
+        searcher.search(query, 10)
+        assert ids_of(searcher.search_many(query[None], 10), 1, 10).tolist() == [list(range(10))]
+    assert [k for _, k in inner.asked] == [10, 10, 40, 40]
+    refined = {each.opened["search"]: {effort.get("ask") for effort in each.efforts} for each in
+               find("glass").configurations(SHAPES[2])}  # fmt: skip
+    assert refined == {"SQ8": {10, 20, 40}, "BF16": {None}}
 
 
 def test_an_index_of_scann_is_found_where_its_folder_is_now() -> None:

@@ -86,7 +86,7 @@ def ann(
     from outpace.bench.ann import campaign, output
     from outpace.bench.ann.curve import LEVELS
     from outpace.bench.ann.datasets import data_folder, locate
-    from outpace.bench.ann.log import Log
+    from outpace.bench.ann.log import Log, alone
     from outpace.bench.ann.peers import find, names
     from outpace.bench.ann.summary import summarise
 
@@ -110,12 +110,13 @@ def ann(
         wanted, stage, track, rounds, queries, screen_queries, aims, threads_build, build_budget, core, out,
         retry_failed,
     )  # fmt: skip
-    log = Log(out / "measurements.jsonl")
-    with Console(stderr=True).status("starting") as status:
-        campaign.run(paths, settings, log, _here(core), status.update)
-    summary = summarise(log, aims)
     command = shlex.join(["outpace", *sys.argv[1:]])
-    written = output.publish(summary, out, command)
+    with alone(out):
+        log = Log(out / "measurements.jsonl")
+        with Console(stderr=True).status("starting") as status:
+            campaign.run(paths, settings, log, _here(core), status.update)
+        summary = summarise(log, aims)
+        written = output.publish(summary, out, command)
     if json:
         print(json_module.dumps(output.record(summary, command), indent=1))
     else:

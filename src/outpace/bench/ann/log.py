@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -14,6 +16,7 @@ from outpace.errors import OutpaceError
 
 Stage = Literal["screen", "final"]
 Track = Literal["single", "batch"]
+_BUSY = 0.9
 
 
 class BuildRow(msgspec.Struct, frozen=True, tag="build"):
@@ -75,6 +78,11 @@ class TimeRow(msgspec.Struct, frozen=True, tag="time"):
         """Queries answered in a second."""
         return self.answered / self.wall_seconds if self.wall_seconds > 0 else float("nan")
 
+    @property
+    def waited(self) -> bool:
+        """Whether it waited for a core that others used: a search by itself works all the time."""
+        return self.cpu_seconds < _BUSY * self.wall_seconds
+
 
 class MachineRow(msgspec.Struct, frozen=True, tag="machine"):
     """Where and how the lines after it were measured."""
@@ -100,6 +108,21 @@ class MissingRow(msgspec.Struct, frozen=True, tag="missing"):
 
 Row = BuildRow | MemoryRow | TimeRow | MachineRow | MissingRow
 _ENCODE, _DECODE = msgspec.json.Encoder(), msgspec.json.Decoder(Row)
+
+
+@contextlib.contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Keep other runs out of a folder: two would measure the same things and disturb each other's timing."""
+    folder.mkdir(parents=True, exist_ok=True)
+    # Not the log itself, which is replaced where rows are forgotten. A killed run leaves the file, but not its lock.
+    with (folder / ".lock").open("ab") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise OutpaceError(
+                f"another run is writing to {folder}: wait until it ends, or name another folder with --out"
+            ) from None
+        yield
 
 
 class Log:

@@ -23,9 +23,6 @@ from outpace.bench.ann.peers import OWN
 from outpace.bench.ann.peers.outpace_ import DEFAULTS, OURS
 from outpace.bench.ann.plan import readings
 
-# A search works all the time; with less of the processor than this it waited for a core that others used.
-_BUSY = 0.9
-
 
 @dataclass(frozen=True)
 class Speed:
@@ -135,7 +132,7 @@ def _contest(data: str, track: Track, rows: Sequence[TimeRow], told: dict[str, C
     fronts = {peer: front(curve(each)) for peer, each in sorted(found.items())}
     rounds = len({row.round for row in rows})
     timed = [row for row in rows if row.status == "ok"]
-    waited = sum(row.cpu_seconds < _BUSY * row.wall_seconds for row in timed) / max(len(timed), 1)
+    waited = sum(row.waited for row in timed) / max(len(timed), 1)
     return Contest(data, track, stage, rounds, begin, end, waited, fronts, speeds, cells)
 
 

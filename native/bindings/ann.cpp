@@ -70,10 +70,40 @@ nb::ndarray<nb::numpy, T> new_array(std::size_t rows, std::size_t columns, bool 
     return nb::ndarray<nb::numpy, T>(data, {rows, columns}, owner);
 }
 
+// Before there is an array of them: their number may not even fit into 64 bits.
+void check_answers(std::size_t queries, std::size_t k) {
+    std::size_t bytes = 0;
+    if (__builtin_mul_overflow(queries, k, &bytes) || __builtin_mul_overflow(bytes, 32, &bytes))
+        throw BadArgument("k=" + std::to_string(k) + " for " + std::to_string(queries) +
+                          " queries makes more answers than memory has places for; ask for fewer");
+}
+
 struct Handle {
     std::unique_ptr<Index> index;
     std::string replaced;
+
+    // Looks at the index while nothing changes it. Without Python's lock: whoever waits for the index with it
+    // stops every thread of Python, also the one that the index waits for.
+    template <class Look>
+    auto look(const Look& look) {
+        nb::gil_scoped_release unlocked;
+        const std::shared_lock guard(index->lock());
+        return look(*index);
+    }
 };
+
+std::vector<Slot> live_slots(const Store& store) {
+    std::vector<Slot> live;
+    for (Slot s = 0; s < store.slots(); ++s)
+        if (store.live.as<std::uint32_t>()[s / lanes] >> (s % lanes) & 1) live.push_back(s);
+    return live;
+}
+
+Distances table_of(const std::vector<float>& values, std::size_t dimension) {
+    Distances rows = new_array<float>(values.size() / dimension, dimension, false);
+    if (!values.empty()) std::memcpy(rows.data(), values.data(), values.size() * sizeof(float));
+    return rows;
+}
 
 std::string slots_folder() {
     return nb::cast<std::string>(nb::module_::import_("outpace.ann._slots").attr("folder")());
@@ -106,6 +136,9 @@ nb::tuple search(Handle& self, nb::handle given, Py_ssize_t k, std::optional<flo
         throw BadArgument("recall=" + nb::cast<std::string>(nb::str(nb::cast(*recall))) +
                           " is not in (0, 1]");
     if (effort && *effort < 1) throw BadArgument("effort=" + std::to_string(*effort) + " is below 1");
+    if (depth && *depth < 1) throw BadArgument("depth=" + std::to_string(*depth) + " is below 1");
+    if (threads < 1) throw BadArgument("threads=" + std::to_string(threads) + " is below 1");
+    check_answers(source.count, std::size_t(k));
     if (wanted.engine == Engine::graph && !self.index->store().has_graph())
         throw BadArgument(
             "engine='graph', and this index has none; build it with engine='graph' or 'auto' and "
@@ -246,7 +279,7 @@ NB_MODULE(_native, m) {
                  std::vector<std::uint8_t> bytes;
                  {
                      nb::gil_scoped_release unlocked;
-                     const std::shared_lock guard(self.index->lock());
+                     const auto still = self.index->unchanging();
                      bytes = save_bytes(self.index->store(), self.index->calibration());
                  }
                  return nb::bytes(bytes.data(), bytes.size());
@@ -254,7 +287,7 @@ NB_MODULE(_native, m) {
         .def("save",
              [](Handle& self, const std::string& path) {
                  nb::gil_scoped_release unlocked;
-                 const std::shared_lock guard(self.index->lock());
+                 const auto still = self.index->unchanging();
                  save_file(path, self.index->store(), self.index->calibration());
              })
         .def("search", &search, "queries"_a.none(), "k"_a, "recall"_a.none(), "effort"_a.none(),
@@ -263,83 +296,108 @@ NB_MODULE(_native, m) {
              [](Handle& self, const AnyArray& queries, std::size_t k, int threads) {
                  const Source source = source_of(queries);
                  check_dimension(source, self.index->store().shape, "queries");
-                 check_vectors(source, self.index->store().shape.metric, "query");
+                 check_answers(source.count, k);
                  const bool flat = queries.ndim() == 1;
                  Ids ids = new_array<Id>(source.count, k, flat);
                  Distances distances = new_array<float>(source.count, k, flat);
                  {
                      nb::gil_scoped_release unlocked;
+                     check_vectors(source, self.index->store().shape.metric, "query");
                      self.index->exact_search(source, k, nullptr, threads, ids.data(), distances.data());
                  }
                  return nb::make_tuple(ids, distances);
              })
         .def("add",
              [](Handle& self, const AnyArray& vectors,
-                nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu, Id, nb::ndim<1>> ids, int threads) {
+                nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu, Id, nb::ndim<1>> ids, int threads,
+                int holder) {
                  const Source source = source_of(vectors);
                  check_dimension(source, self.index->store().shape, "vectors");
-                 check_vectors(source, self.index->store().shape.metric, "vector");
                  nb::gil_scoped_release unlocked;
-                 self.index->add(source, ids.data(), threads);
+                 check_vectors(source, self.index->store().shape.metric, "vector");
+                 self.index->add(source, ids.data(), threads, Scalar(holder));
              })
         .def("remove",
-             [](Handle& self, nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu, Id, nb::ndim<1>> ids) {
+             [](Handle& self, nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu, Id, nb::ndim<1>> ids,
+                int threads) {
                  nb::gil_scoped_release unlocked;
-                 self.index->remove(ids.data(), ids.size());
+                 self.index->remove(ids.data(), ids.size(), threads);
              })
-        .def("contains", [](Handle& self, Id id) { return self.index->contains(id); })
+        .def("contains",
+             [](Handle& self, Id id) {
+                 nb::gil_scoped_release unlocked;
+                 return self.index->contains(id);
+             })
         .def(
             "calibrate",
-            [](Handle& self, const AnyArray& queries, bool stored, int threads, nb::object progress) {
+            [](Handle& self, const AnyArray& queries, bool stored, bool real, int threads,
+               nb::object progress) {
                 const Source source = source_of(queries);
                 check_dimension(source, self.index->store().shape, "queries");
-                check_vectors(source, self.index->store().shape.metric, "query");
                 nb::gil_scoped_release unlocked;
-                self.index->calibrate(source, stored, threads, told_to(progress));
+                check_vectors(source, self.index->store().shape.metric, "query");
+                self.index->calibrate(source, stored, real, threads, told_to(progress));
             },
-            "queries"_a, "stored"_a, "threads"_a, "progress"_a.none())
-        .def("shrink", [](Handle& self) { self.index->shrink(); })
-        .def("widen",
-             [](Handle& self, int kind) {
+            "queries"_a, "stored"_a, "real"_a, "threads"_a, "progress"_a.none())
+        .def("forget_changes",
+             [](Handle& self) {
                  nb::gil_scoped_release unlocked;
-                 self.index->widen(Scalar(kind));
+                 self.index->forget_changes();
              })
-        .def("drop_graph", [](Handle& self) { self.index->drop_graph(); })
+        .def("shrink",
+             [](Handle& self) {
+                 nb::gil_scoped_release unlocked;
+                 self.index->shrink();
+             })
+        .def("drop_graph",
+             [](Handle& self) {
+                 nb::gil_scoped_release unlocked;
+                 self.index->drop_graph();
+             })
         .def("ids",
              [](Handle& self) {
-                 const std::shared_lock guard(self.index->lock());
-                 const Store& store = self.index->store();
-                 Ids ids = new_array<Id>(1, store.count, true);
-                 std::size_t at = 0;
-                 for (Slot s = 0; s < store.slots(); ++s)
-                     if (store.live.as<std::uint32_t>()[s / lanes] >> (s % lanes) & 1)
-                         ids.data()[at++] = store.ids.as<Id>()[s];
+                 const std::vector<Id> found = self.look([](Index& index) {
+                     std::vector<Id> ids;
+                     for (const Slot s : live_slots(index.store()))
+                         ids.push_back(index.store().ids.as<Id>()[s]);
+                     return ids;
+                 });
+                 Ids ids = new_array<Id>(1, found.size(), true);
+                 std::copy(found.begin(), found.end(), ids.data());
                  return ids;
              })
         .def("sample",
              [](Handle& self, std::size_t most, std::uint64_t seed) {
-                 const std::shared_lock guard(self.index->lock());
-                 const Store& store = self.index->store();
-                 std::vector<Slot> live;
-                 for (Slot s = 0; s < store.slots(); ++s)
-                     if (store.live.as<std::uint32_t>()[s / lanes] >> (s % lanes) & 1) live.push_back(s);
-                 const std::vector<std::size_t> chosen = Random(seed).sample(live.size(), most);
-                 const std::size_t dimension = std::size_t(store.shape.dimension);
-                 Distances rows = new_array<float>(chosen.size(), dimension, false);
-                 for (std::size_t i = 0; i < chosen.size(); ++i)
-                     read_exact(store.shape, store.exact.data() + live[chosen[i]] * store.shape.exact_bytes(),
-                                rows.data() + i * dimension);
-                 return rows;
+                 const std::size_t dimension = std::size_t(self.index->store().shape.dimension);
+                 return table_of(self.look([&](Index& index) {
+                     const Store& store = index.store();
+                     const std::vector<Slot> live = live_slots(store);
+                     const std::vector<std::size_t> chosen = Random(seed).sample(live.size(), most);
+                     std::vector<float> rows(chosen.size() * dimension);
+                     for (std::size_t i = 0; i < chosen.size(); ++i)
+                         read_exact(store.shape,
+                                    store.exact.data() + live[chosen[i]] * store.shape.exact_bytes(),
+                                    rows.data() + i * dimension);
+                     return rows;
+                 }),
+                                 dimension);
              })
-        .def("__len__",
+        .def("real_queries",
              [](Handle& self) {
-                 const std::shared_lock guard(self.index->lock());
-                 return self.index->count();
+                 return table_of(self.look([](Index& index) { return index.calibration().real; }),
+                                 std::size_t(self.index->store().shape.dimension));
+             })
+        .def("__len__", [](Handle& self) { return self.look([](Index& index) { return index.count(); }); })
+        .def("changed",
+             [](Handle& self) { return self.look([](Index& index) { return index.calibration().changed; }); })
+        .def("exact_kind",
+             [](Handle& self) {
+                 return self.look([](Index& index) { return int(index.store().shape.exact); });
              })
         .def("points",
              [](Handle& self) {
+                 const Calibration calibration = self.look([](Index& index) { return index.calibration(); });
                  nb::list points;
-                 const Calibration& calibration = self.index->calibration();
                  for (const Measured& p : calibration.points)
                      points.append(nb::make_tuple(int(p.settings.engine), p.settings.effort, p.settings.depth,
                                                   p.settings.slack, p.selectivity, p.recall, p.lower,
@@ -347,45 +405,73 @@ NB_MODULE(_native, m) {
                  return points;
              })
         .def("facts", [](Handle& self) {
-            const std::shared_lock guard(self.index->lock());
-            const Store& store = self.index->store();
-            const MemoryUse use = self.index->memory();
-            const Counters counters = self.index->counters();
+            struct Numbers {
+                Shape shape;
+                std::uint64_t count, places, removed, repaired, seed, changed, measured;
+                std::uint32_t lists, entries;
+                std::size_t longer;
+                bool graph;
+                double build_seconds;
+                float noise;
+                MemoryUse use;
+                Counters counters;
+            };
+            const Numbers n = self.look([](Index& index) {
+                const Store& store = index.store();
+                return Numbers{store.shape,
+                               store.count,
+                               store.slots(),
+                               store.dead_count,
+                               store.repaired,
+                               store.seed,
+                               index.calibration().changed,
+                               index.calibration().queries,
+                               store.lists.count,
+                               store.entries.count,
+                               store.long_slots.size() / sizeof(Slot),
+                               store.has_graph(),
+                               store.build_seconds,
+                               store.noise,
+                               index.memory(),
+                               index.counters()};
+            });
             nb::dict d;
-            d["count"] = store.count;
-            d["dimension"] = store.shape.dimension;
-            d["metric"] = int(store.shape.metric);
-            d["exact"] = int(store.shape.exact);
-            d["reduced"] = store.shape.reduced;
-            d["scan_bits"] = store.shape.scan_bits;
-            d["sketch_bits"] = store.shape.sketch_bits;
-            d["lists"] = store.lists.count;
-            d["graph"] = store.has_graph();
-            d["entries"] = store.entries.count;
-            d["places"] = store.slots();
-            d["removed"] = store.dead_count;
-            d["repaired"] = store.repaired;
-            d["seed"] = store.seed;
-            d["build_seconds"] = store.build_seconds;
-            d["noise"] = store.noise;
+            d["count"] = n.count;
+            d["dimension"] = n.shape.dimension;
+            d["metric"] = int(n.shape.metric);
+            d["exact"] = int(n.shape.exact);
+            d["reduced"] = n.shape.reduced;
+            d["scan_bits"] = n.shape.scan_bits;
+            d["sketch_bits"] = n.shape.sketch_bits;
+            d["lists"] = n.lists;
+            d["graph"] = n.graph;
+            d["entries"] = n.entries;
+            d["places"] = n.places;
+            d["removed"] = n.removed;
+            d["repaired"] = n.repaired;
+            d["longer"] = n.longer;
+            d["seed"] = n.seed;
+            d["build_seconds"] = n.build_seconds;
+            d["noise"] = n.noise;
             d["instruction_set"] = self.index->instruction_set();
             d["modules"] = self.replaced;
-            d["calibration_queries"] = self.index->calibration().queries;
+            d["calibration_queries"] = n.measured;
+            d["changed"] = n.changed;
             nb::dict memory;
-            memory["codes"] = use.codes;
-            memory["sketches"] = use.sketches;
-            memory["vectors"] = use.vectors;
-            memory["graph"] = use.graph;
-            memory["lists"] = use.lists;
-            memory["ids"] = use.ids;
-            memory["other"] = use.other;
-            memory["total"] = use.total();
+            memory["codes"] = n.use.codes;
+            memory["sketches"] = n.use.sketches;
+            memory["vectors"] = n.use.vectors;
+            memory["graph"] = n.use.graph;
+            memory["lists"] = n.use.lists;
+            memory["ids"] = n.use.ids;
+            memory["other"] = n.use.other;
+            memory["total"] = n.use.total();
             d["memory"] = memory;
             nb::dict work;
-            work["blocks"] = counters.blocks;
-            work["sketches"] = counters.sketches;
-            work["refined"] = counters.refined;
-            work["hops"] = counters.hops;
+            work["blocks"] = n.counters.blocks;
+            work["sketches"] = n.counters.sketches;
+            work["refined"] = n.counters.refined;
+            work["hops"] = n.counters.hops;
             d["counters"] = work;
             return d;
         });

@@ -208,6 +208,14 @@ def test_an_id_is_asked_for_as_a_whole_number(index: Index) -> None:
         ({"profile": "huge"}, "fast or compact"),
         ({"precision": "double"}, "auto, half or full"),
         ({"profile": "compact", "engine": "graph"}, "no room for a graph"),
+        ({"reduced": 497}, r"reduced=497; choose 0 .* to 496"),
+        ({"reduced": -1}, "reduced=-1"),
+        ({"scan_bits": 3}, "scan_bits=3; choose .* 1, 2 or 4"),
+        ({"scan_bits": 8}, "scan_bits=8"),
+        ({"candidates": 0}, "candidates=0; choose 1 or more"),
+        ({"lists": -1}, "lists=-1"),
+        ({"seed": -1}, "seed=-1"),
+        ({"threads": 0}, "threads=0 is below 1"),
     ],
 )
 def test_options_that_do_not_exist_are_refused_with_those_that_do(wrong: Any, says: str) -> None:

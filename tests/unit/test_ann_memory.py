@@ -10,14 +10,26 @@ from outpace.ann.memory import check_fits, free_bytes
 
 
 def test_the_smaller_of_machine_and_container_counts(tmp_path: Path) -> None:
-    meminfo, limit, used = tmp_path / "meminfo", tmp_path / "max", tmp_path / "current"
+    meminfo, limit, used, details = (tmp_path / name for name in ("meminfo", "max", "current", "stat"))
     meminfo.write_text("MemTotal: 100 kB\nMemAvailable:     64 kB\n")
-    assert free_bytes(meminfo, ((limit, used),)) == 64 * 1024
+    assert free_bytes(meminfo, ((limit, used, details),)) == 64 * 1024
     limit.write_text("max\n")
     used.write_text("5\n")
-    assert free_bytes(meminfo, ((limit, used),)) == 64 * 1024
+    assert free_bytes(meminfo, ((limit, used, details),)) == 64 * 1024
     limit.write_text("1005\n")
-    assert free_bytes(meminfo, ((limit, used),)) == 1000
+    assert free_bytes(meminfo, ((limit, used, details),)) == 1000
+    details.write_text("anon 3\ninactive_file 2\nactive_file 900\n")  # the cache of files gives way
+    assert free_bytes(meminfo, ((limit, used, details),)) == 1002
+
+
+def test_the_copy_without_the_held_out_vectors_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors = np.random.default_rng(0).standard_normal((5000, 300), dtype=np.float32)
+    peak = index._native.Handle.estimate_peak(vectors, 0, 0, True, False)
+    monkeypatch.setattr(index, "free_bytes", lambda: peak + vectors.nbytes // 2)
+    with pytest.raises(MemoryError):
+        Index.build(vectors, engine="partitions")
+    monkeypatch.setattr(index, "free_bytes", lambda: peak + vectors.nbytes)
+    Index.build(vectors, engine="partitions")
 
 
 def test_where_nothing_is_told_nothing_is_known(tmp_path: Path) -> None:

@@ -273,12 +273,44 @@ def test_queries_other_than_the_data_are_served_after_calibration(index: Index, 
         ({"recall": 1.5}, "recall=1.5"),
         ({"recall": 0.0}, "recall=0.0"),
         ({"effort": 0}, "effort=0"),
+        ({"depth": -5}, "depth=-5"),
+        ({"threads": -1}, "threads=-1"),
+        ({"k": 2**62}, r"k=4611686018427387904 for \d+ queries"),
+        ({"k": 2**60}, r"k=1152921504606846976 for \d+ queries"),
         ({"engine": "tree"}, "engine='tree'"),
     ],
 )
 def test_settings_that_no_search_has_are_refused(index: Index, queries: Rows, wrong: Any, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         index.search(queries, **({"k": 10} | wrong))
+
+
+def test_too_many_exact_answers_are_refused(index: Index, queries: Rows) -> None:
+    with pytest.raises(ValueError, match="more answers than memory has places for"):
+        index.exact(queries, 2**62)
+    with pytest.raises(ValueError, match="threads=0"):
+        index.exact(queries, 10, threads=0)
+
+
+def test_the_engine_that_was_named_is_used_whatever_recall_is_asked_for(vectors: Rows, queries: Rows) -> None:
+    index = Index.build(vectors, engine="graph")
+    before = index.stats()["counters"]
+    for recall in (0.5, 0.9, 0.99):
+        index.search(queries, 10, recall=recall, engine="graph")
+    walked = index.stats()["counters"]
+    assert walked["blocks"] == before["blocks"] and walked["hops"] > before["hops"]
+    index.search(queries, 10, recall=0.9, engine="partitions")
+    assert index.stats()["counters"]["hops"] == walked["hops"]
+
+
+def test_a_walk_reaches_what_is_far_from_its_entries() -> None:
+    vectors = np.random.default_rng(0).standard_normal((8_000, 32), dtype=np.float32)
+    index = Index.build(vectors, engine="graph")
+    far = vectors[:30] + 3000
+    index.add(far)
+    assert index.search(far, 1, effort=300, engine="graph")[0][:, 0].tolist() == list(range(8_000, 8_030))
+    query = np.full(32, 2000, dtype=np.float32)
+    assert index.search(query, 1, effort=1000, engine="graph")[0][0] in index.exact(query, 3)[0]
 
 
 def test_progress_names_the_stages_and_can_stop_the_build(vectors: Rows) -> None:

@@ -1,6 +1,7 @@
 """Updates: vectors that come and go, one thread changing while others search, and recall that stays what was asked."""
 
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,27 @@ def test_vectors_longer_than_any_before_are_found_under_inner_product(vectors: R
     assert recall_of(truth, index.search(queries, 10, recall=0.95)[0]) >= 0.94
 
 
+@pytest.mark.parametrize("engine", ["graph", "partitions"])
+def test_few_vectors_very_much_longer_than_all_others_are_found(
+    vectors: Rows, queries: Rows, engine: Any, tmp_path: Path
+) -> None:
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    index = Index.build(unit, metric="ip", engine=engine)
+    assert index.stats()["longer"] == 0
+    index.add(30 * unit[:200])
+    index.save(tmp_path / "an.index")
+    whole = np.concatenate([unit, 30 * unit[:200]])
+    truth = all_distances(whole, queries, "ip")
+    for each in (index, Index.load(tmp_path / "an.index", mmap=True)):
+        assert each.stats()["longer"] == 200
+        assert recall_of(truth, each.search(queries, 10, recall=0.9)[0]) >= 0.99
+        allowed = np.arange(COUNT + 100)
+        held = np.where(np.arange(len(whole)) < COUNT + 100, truth, np.inf)
+        assert recall_of(held, each.search(queries, 10, recall=0.9, where=allowed)[0]) >= 0.95
+    index.remove(np.arange(COUNT, COUNT + 200))
+    assert index.search(queries, 10)[0].max() < COUNT
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_removed_cluster_leaves_no_hole_that_swallows_searches(vectors: Rows, engine: Any) -> None:
     index = Index.build(vectors, engine=engine)
@@ -102,6 +124,19 @@ def test_a_removed_cluster_leaves_no_hole_that_swallows_searches(vectors: Rows, 
     # Those that come back are tied to nodes that live, and are found again.
     index.add(vectors[near[:60]], ids=near[:60])
     assert finds_itself(index, vectors[near[:60]], near[:60], engine) == 1
+
+
+def test_a_walk_into_a_hole_is_replaced_by_a_scan_that_is_as_good(vectors: Rows) -> None:
+    index = Index.build(vectors, engine="graph")
+    near = np.argsort(all_distances(vectors, AROUND[:1], "l2")[0])[:400]
+    index.remove(near)
+    truth = all_distances(vectors, vectors[near[:200]], "l2")
+    truth[:, near] = np.inf
+    walked, scanned = (
+        recall_of(truth, index.search(vectors[near[:200]], 10, recall=0.99, engine=engine)[0])  # type: ignore[arg-type]
+        for engine in ENGINES
+    )
+    assert walked >= scanned - 0.01
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -218,8 +253,8 @@ def test_a_removal_with_an_unknown_id_removes_nothing(vectors: Rows, engine: Any
 
 def test_an_addition_with_an_id_that_is_there_adds_nothing(vectors: Rows) -> None:
     index = Index.build(vectors[:500])
-    for ids in ([600, 499], [600, 600]):
-        with pytest.raises(KeyError, match="already in the index"):
+    for ids, says in (([600, 499], "499 is already in the index"), ([600, 600], "600 is named twice")):
+        with pytest.raises(KeyError, match=says):
             index.add(vectors[500:502], ids=ids)
         assert len(index) == 500 and 600 not in index
 
@@ -263,10 +298,25 @@ def test_an_index_of_bytes_widens_for_vectors_that_bytes_cannot_hold(stored: Any
 
 def test_what_cannot_be_added_does_not_widen_an_index() -> None:
     index = Index.build(np.arange(30, dtype=np.uint8).reshape(10, 3))
-    for wrong in (np.float32([[0.5, np.nan, 1]]), np.float32([[0.5, 1]])):
-        with pytest.raises(ValueError, match=r"NaN|dimension|coordinates"):
+    for wrong in (np.float32([[0.5, np.nan, 1]]), np.float32([[0.5, 1]]), np.float32([[0.5, 1e16, 1]])):
+        with pytest.raises(ValueError, match=r"NaN|dimension|coordinates|longer than"):
             index.add(wrong)
+    for ids, says in (([3], "already in"), ([90, 90], "id 90 is named twice")):
+        with pytest.raises(KeyError, match=says):
+            index.add(np.full((len(ids), 3), 0.5, dtype=np.float32), ids=ids)
+    with pytest.raises(ValueError, match="ids"):
+        index.add(np.float32([[0.5, 1, 2]]), ids=[90, 91])
     assert index.stats()["exact"] == "uint8"
+
+
+def test_places_of_one_kind_of_vectors_serve_another_kind() -> None:
+    low, high = clustered(4, 3000, centres(1, 20, 16)), clustered(5, 6000, centres(2, 20, 16) + 30)
+    index = Index.build(np.concatenate([low, high[:3000]]), engine="partitions")
+    places = index.stats()["places"]
+    index.remove(np.arange(3000))
+    index.add(high[3000:])
+    assert index.stats()["places"] <= 1.1 * places
+    assert (index.search(high[3000:], 1)[0][:, 0] == np.arange(6000, 9000)).mean() >= 0.95
 
 
 @pytest.mark.parametrize(("low", "high", "kind"), [(0, 256, "uint8"), (-128, 128, "int8"), (-128, 256, "float16")])
@@ -289,6 +339,57 @@ def test_vectors_beyond_half_precision_widen_an_index_that_stores_it(vectors: Ro
     full = Index.build(vectors[:100], precision="full")
     full.add(vectors[100] * 1e6)
     assert full.search(vectors[100] * 1e6, 1)[0][0] == 100
+
+
+def test_what_changed_since_recall_was_measured_is_remembered_in_the_file(vectors: Rows, tmp_path: Path) -> None:
+    path = tmp_path / "an.index"
+    Index.build(vectors[:3000], engine="partitions").save(path)
+    seen = []
+    for night in range(4):  # each adds less than a third
+        index = Index.load(path)
+        index.add(vectors[3000 + 500 * night : 3500 + 500 * night])
+        seen.append(index.stats()["changed"])
+        index.save(path)
+        assert Index.load(path).stats()["changed"] == seen[-1]
+    assert seen == [500, 1000, 1500, 0]  # measured again when 2,000 of 5,000 were new
+
+
+def test_removals_count_as_changes_and_recall_is_measured_again(vectors: Rows, queries: Rows) -> None:
+    index = Index.build(vectors, engine="partitions")
+    assert index.stats()["changed"] == 0
+    index.remove(np.arange(1000))
+    assert index.stats()["changed"] == 1000
+    index.remove(np.arange(1000, 2500))
+    assert index.stats()["changed"] == 0
+    truth = all_distances(vectors, queries, "l2")
+    truth[:, :2500] = np.inf
+    assert recall_of(truth, index.search(queries, 10, recall=0.95)[0]) >= 0.94
+
+
+def test_real_queries_stay_with_an_index_and_its_file(vectors: Rows, queries: Rows, tmp_path: Path) -> None:
+    index = Index.build(vectors[:3000], engine="partitions")
+    index.calibrate(queries[:70])
+    index.save(tmp_path / "an.index")
+    for each in (index, Index.load(tmp_path / "an.index"), Index.load(tmp_path / "an.index", mmap=True)):
+        assert each.stats()["calibration_queries"] == 70
+        each.add(vectors[3000:])
+        assert (each.stats()["calibration_queries"], each.stats()["changed"]) == (70, 0)
+
+
+def test_an_index_that_is_measured_answers_though_an_addition_waits(vectors: Rows) -> None:
+    index = Index.build(vectors[:3000], engine="partitions")
+    waiting = threading.Thread(target=index._handle.add, args=(vectors[3000:3001], np.array([3000]), 1, 1))
+
+    def while_measuring(*_: object) -> None:
+        if not waiting.ident:
+            waiting.start()
+            time.sleep(0.1)
+        assert index.search(vectors[7], 1)[0][0] == 7 and index.exact(vectors[7], 1)[0][0] == 7
+        assert len(index) == 3000 and 3000 not in index and len(index.ids) == 3000
+
+    index._handle.calibrate(vectors[:300], True, False, 1, while_measuring)
+    waiting.join()
+    assert 3000 in index
 
 
 def test_a_loaded_index_measures_recall_again_with_old_vectors_too(tmp_path: Path) -> None:

@@ -323,12 +323,12 @@ std::size_t walk_graph(const Ground& ground, Scratch& scratch, const QueryCodes&
         } else if (!picks) {
             break;
         }
-        const float limit = size < width ? no_limit : key_distance(entries[size - 1]);
+        const float worst = key_distance(entries[size - 1]);
         for (int p = 0; p < picks; ++p) {
             ++counters.hops;
             std::uint32_t mask = scan_block(picked[p] + row_head, query.table, chunks, query.table_step,
                                             query.table_base + forgiven * std::sqrt(to_node[p]),
-                                            std::min(limit - to_node[p], no_limit));
+                                            size < width ? no_limit : std::min(worst - to_node[p], no_limit));
             while (mask) {
                 Slot slot;
                 std::memcpy(&slot, picked[p] + 4 * std::countr_zero(mask), 4);

@@ -1,4 +1,4 @@
-// Buffer: bytes on cache lines, on huge pages where they are many, grown in place where the system can.
+// Buffer: bytes on cache lines, on huge pages where they are many.
 #pragma once
 
 #include <sys/mman.h>

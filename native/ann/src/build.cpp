@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "balance.hpp"
+#include "errors.hpp"
 #include "kmeans.hpp"
 #include "random.hpp"
 #include "threads.hpp"
@@ -132,8 +133,22 @@ float measure_noise(const Store& store, const float* reduced, Random& random) {
 
 }  // namespace
 
+// What the codes have room for; anything else would write beyond its arrays.
+static void check_options(const BuildOptions& options) {
+    const auto refuse = [](const char* name, long value, const std::string& possible) {
+        throw BadArgument(std::string(name) + "=" + std::to_string(value) + "; choose " + possible);
+    };
+    if (options.reduced < 0 || options.reduced > max_reduced)
+        refuse("reduced", options.reduced, "0 (which chooses by itself) to " + std::to_string(max_reduced));
+    const int bits = options.scan_bits;
+    if (bits != 0 && bits != 1 && bits != 2 && bits != 4)
+        refuse("scan_bits", bits, "0 (which chooses by itself), 1, 2 or 4");
+    if (options.candidates < 1) refuse("candidates", options.candidates, "1 or more");
+}
+
 Store build_store(const Source& source, const Id* ids, const BuildOptions& options, const Slots& slots,
                   const Progress& progress) {
+    check_options(options);
     const auto started = std::chrono::steady_clock::now();
     Store store;
     Shape& shape = store.shape;

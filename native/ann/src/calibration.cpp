@@ -69,28 +69,28 @@ void Calibration::prepare() {
                 timed.push_back(&point);
         tariff[int(engine)] = fit_tariff(timed);
     }
-    for (const bool graph : {false, true}) {
+    for (const Among among : {Among::partitions, Among::graph, Among::either}) {
+        std::vector<Step>& steps_here = steps[int(among)];
         std::vector<const Measured*> by_price;
         for (const Measured& point : points)
-            if (point.selectivity == 1 && (graph || point.settings.engine == Engine::partitions))
-                by_price.push_back(&point);
+            if (point.selectivity == 1 && is_among(point.settings.engine, among)) by_price.push_back(&point);
         std::stable_sort(by_price.begin(), by_price.end(),
                          [&](const Measured* a, const Measured* b) { return price(*a) < price(*b); });
-        steps[graph].clear();
+        steps_here.clear();
         const Measured* best = nullptr;
         for (const Measured* point : by_price) {
-            if (steps[graph].empty() || point->lower > steps[graph].back().reaches)
-                steps[graph].push_back({point->lower, point->settings});
+            if (steps_here.empty() || point->lower > steps_here.back().reaches)
+                steps_here.push_back({point->lower, point->settings});
             if (!best || point->recall > best->recall) best = point;
         }
         // Whatever is asked for beyond all lower bounds gets the best that was measured.
-        if (best) steps[graph].push_back({2, best->settings});
+        if (best) steps_here.push_back({2, best->settings});
     }
 }
 
-Settings Calibration::choose(float recall, float selectivity, bool graph) const {
+Settings Calibration::choose(float recall, float selectivity, Among among) const {
     if (selectivity == 1)
-        for (const Step& step : steps[graph])
+        for (const Step& step : steps[int(among)])
             if (step.reaches >= recall) return step.settings;
     // The measured selectivity at or below the wanted one: fewer matches are harder, so the choice errs on
     // the safe side. A filter of one in ten lets a little more or less than that through.
@@ -104,7 +104,7 @@ Settings Calibration::choose(float recall, float selectivity, bool graph) const 
     const Measured* chosen = nullptr;
     const Measured* best = nullptr;
     for (const Measured& point : points) {
-        if (point.selectivity != at || (point.settings.engine == Engine::graph && !graph)) continue;
+        if (point.selectivity != at || !is_among(point.settings.engine, among)) continue;
         if (!best || point.recall > best->recall ||
             (point.recall == best->recall && price(point) < price(*best)))
             best = &point;

@@ -30,29 +30,37 @@ struct Tariff {
 // The tariff that fits measured points best.
 Tariff fit_tariff(const std::vector<const Measured*>& points);
 
+// The engines that a choice may be among.
+enum class Among { partitions, graph, either };
+inline bool is_among(Engine engine, Among among) {
+    return among == Among::either || (engine == Engine::graph) == (among == Among::graph);
+}
+
 struct Calibration {
     std::vector<Measured> points;
     std::uint32_t queries = 0;  // how many were measured; 0: never calibrated
+    std::uint64_t changed = 0;  // vectors that came or went since
+    std::vector<float> real;    // the user's own queries, to measure with again; empty: stored vectors serve
 
     Tariff tariff[2];  // by engine
     float price(const Measured& point) const {
         return tariff[int(point.settings.engine)].seconds(point.cost);
     }
 
-    // What `choose` answers without a filter, from the cheapest on, with and without the graph: a search must
-    // not spend its time on going through all points.
+    // What `choose` answers without a filter, from the cheapest on: a search must not spend its time on going
+    // through all points.
     struct Step {
         float reaches;
         Settings settings;
     };
-    std::vector<Step> steps[2];
+    std::vector<Step> steps[3];  // by what the choice is among
 
     // Fills these from `points`.
     void prepare();
 
     // The cheapest settings whose lower bound reaches `recall` at this selectivity; where none does, the best
     // there is.
-    Settings choose(float recall, float selectivity, bool graph) const;
+    Settings choose(float recall, float selectivity, Among among) const;
 };
 
 // What a setting costs, from the counters of a run.

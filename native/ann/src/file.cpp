@@ -5,11 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <bit>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <random>
+#include <utility>
 
 #include "errors.hpp"
 #include "file_layout.hpp"
@@ -19,7 +20,12 @@ namespace {
 
 using namespace file_layout;
 
-std::vector<const Buffer*> sections_of(const Store& store, const Buffer& points) {
+// What a calibration holds, as a file holds it.
+struct Measurements {
+    Buffer points, real;
+};
+
+std::vector<const Buffer*> sections_of(const Store& store, const Measurements& measurements) {
     return {&store.block_codes,
             &store.next_block,
             &store.live,
@@ -40,7 +46,9 @@ std::vector<const Buffer*> sections_of(const Store& store, const Buffer& points)
             &store.transform.matrix,
             &store.transform.row_scale,
             &store.transform.centre,
-            &points};
+            &store.long_slots,
+            &measurements.real,
+            &measurements.points};
 }
 
 Header header_of(const Store& store, const Calibration& calibration,
@@ -64,6 +72,9 @@ Header header_of(const Store& store, const Calibration& calibration,
     header.dead_count = store.dead_count;
     header.repaired = store.repaired;
     header.build_seconds = store.build_seconds;
+    header.changed = calibration.changed;
+    header.long_slots = std::uint32_t(store.long_slots.size() / sizeof(Slot));
+    header.real_queries = std::uint32_t(calibration.real.size() / std::size_t(store.shape.dimension));
     std::size_t offset = aligned(sizeof header);
     for (std::size_t i = 0; i < section_count; ++i) {
         header.place[i] = {offset, sections[i]->size(), checksum(sections[i]->data(), sections[i]->size())};
@@ -74,11 +85,16 @@ Header header_of(const Store& store, const Calibration& calibration,
     return header;
 }
 
-Buffer points_of(const Calibration& calibration) {
+template <class T>
+Buffer buffer_of(const std::vector<T>& values) {
     Buffer buffer;
-    buffer.resize(calibration.points.size() * sizeof(Measured));
-    if (buffer.size()) std::memcpy(buffer.data(), calibration.points.data(), buffer.size());
+    buffer.resize(values.size() * sizeof(T));
+    if (buffer.size()) std::memcpy(buffer.data(), values.data(), buffer.size());
     return buffer;
+}
+
+Measurements measurements_of(const Calibration& calibration) {
+    return {buffer_of(calibration.points), buffer_of(calibration.real)};
 }
 
 [[noreturn]] void fail(const std::string& name, const std::string& why) {
@@ -113,6 +129,7 @@ void check_header(const Header& header, std::size_t size, const std::string& nam
     within(header.lists, 1, 1l << 24, "lists");
     within(header.entries, 0, 1l << 24, "entries");
     within(header.points, 0, 1l << 20, "calibration points");
+    within(header.real_queries, 0, 1l << 20, "real queries");
     if (!(header.noise >= 0 && header.noise < 1e6f && header.unit > 0 && header.unit < 1e30f &&
           header.longest >= 0 && header.longest < 1e30f && header.build_seconds >= 0 &&
           header.build_seconds < 1e30))
@@ -143,6 +160,8 @@ void check_header(const Header& header, std::size_t size, const std::string& nam
         std::uint64_t(shape.reduced) * width * 2,
         std::uint64_t(shape.reduced) * 4,
         std::uint64_t(shape.reduced) * 4,
+        std::uint64_t(header.long_slots) * sizeof(Slot),
+        std::uint64_t(header.real_queries) * std::uint64_t(shape.dimension) * 4,
         std::uint64_t(header.points) * sizeof(Measured)};
     std::uint64_t offset = aligned(sizeof header);
     for (std::size_t i = 0; i < section_count; ++i) {
@@ -199,6 +218,8 @@ void check_numbers(const Saved& saved, const std::string& name) {
         fail(name, "it counts " + std::to_string(store.count) + " vectors and " +
                        std::to_string(store.dead_count) + " removed ones, and holds " +
                        std::to_string(live_count) + " and " + std::to_string(dead_count));
+    for (const float x : saved.calibration.real)
+        if (!std::isfinite(x)) fail(name, "its queries hold a number that is not finite");
     for (const Measured& point : saved.calibration.points) {
         const Settings& s = point.settings;
         if ((s.engine != Engine::partitions && s.engine != Engine::graph) || s.effort < 1 ||
@@ -240,8 +261,9 @@ Saved load_bytes(std::shared_ptr<void> owner, std::uint8_t* data, std::size_t si
     store.repaired = header.repaired;
     store.build_seconds = header.build_seconds;
     saved.calibration.queries = header.queries;
-    Buffer points;
-    const auto sections = sections_of(store, points);
+    saved.calibration.changed = header.changed;
+    Measurements measurements;
+    const auto sections = sections_of(store, measurements);
     for (std::size_t i = 0; i < section_count; ++i) {
         const Place& place = header.place[i];
         if (check && checksum(data + place.offset, place.size) != place.checksum)
@@ -250,16 +272,19 @@ Saved load_bytes(std::shared_ptr<void> owner, std::uint8_t* data, std::size_t si
     }
     saved.calibration.points.resize(header.points);
     if (header.points)
-        std::memcpy(static_cast<void*>(saved.calibration.points.data()), points.data(), points.size());
+        std::memcpy(static_cast<void*>(saved.calibration.points.data()), measurements.points.data(),
+                    measurements.points.size());
+    const float* real = measurements.real.as<float>();
+    saved.calibration.real.assign(real, real + measurements.real.size() / sizeof(float));
     check_numbers(saved, name);
     saved.calibration.prepare();
     return saved;
 }
 
 void own_sections(Store& store) {
-    const Buffer none;
+    const Measurements none;
     for (const Buffer* section : sections_of(store, none)) {
-        if (section == &none) continue;
+        if (section == &none.points || section == &none.real) continue;
         Buffer copy;
         copy.resize(section->size());
         if (section->size()) std::memcpy(copy.data(), section->data(), section->size());
@@ -285,8 +310,8 @@ Saved load_file(const std::string& path, bool map) {
 }
 
 std::vector<std::uint8_t> save_bytes(const Store& store, const Calibration& calibration) {
-    const Buffer points = points_of(calibration);
-    const auto sections = sections_of(store, points);
+    const Measurements measurements = measurements_of(calibration);
+    const auto sections = sections_of(store, measurements);
     const Header header = header_of(store, calibration, sections);
     std::vector<std::uint8_t> bytes(header.file_bytes, 0);
     std::memcpy(bytes.data(), &header, sizeof header);
@@ -296,14 +321,29 @@ std::vector<std::uint8_t> save_bytes(const Store& store, const Calibration& cali
     return bytes;
 }
 
+namespace {
+
+// A new file beside the target. Whoever else saves to the same path, another thread, process or container,
+// writes into another one.
+std::pair<int, std::string> opened_beside(const std::string& path) {
+    std::random_device chance;
+    for (int tries = 0;; ++tries) {
+        const std::string part = path + ".part-" + std::to_string(chance()) + std::to_string(chance());
+        const int file = open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (file >= 0) return {file, part};
+        if (errno != EEXIST || tries == 100) fail_system("cannot write", part);
+    }
+}
+
+}  // namespace
+
 void save_file(const std::string& path, const Store& store, const Calibration& calibration) {
-    const Buffer points = points_of(calibration);
-    const auto sections = sections_of(store, points);
+    const Measurements measurements = measurements_of(calibration);
+    const auto sections = sections_of(store, measurements);
     const Header header = header_of(store, calibration, sections);
-    static std::atomic<unsigned> saves{0};  // two threads may save to one path
-    const std::string part = path + ".part-" + std::to_string(getpid()) + "-" + std::to_string(++saves);
-    const int file = open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (file < 0) fail_system("cannot write", part);
+    const std::pair<int, std::string> opened = opened_beside(path);
+    const int file = opened.first;
+    const std::string& part = opened.second;
     const auto put = [&](const void* data, std::size_t size, std::size_t offset) {
         const auto* bytes = static_cast<const std::uint8_t*>(data);
         for (std::size_t done = 0; done < size;) {

@@ -19,7 +19,7 @@ namespace outpace::ann::file_layout {
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files are written in the machine's own byte order");
 
 inline constexpr char magic[8] = {'O', 'U', 'T', 'P', 'A', 'C', 'E', 'A'};
-inline constexpr std::uint32_t file_version = 1;
+inline constexpr std::uint32_t file_version = 2;
 inline constexpr std::size_t page = 4096;  // sections begin on pages, so that a mapped one is aligned
 
 enum Section : std::uint32_t {
@@ -43,6 +43,8 @@ enum Section : std::uint32_t {
     matrix,
     row_scale,
     centre,
+    long_slots,
+    real_queries,
     calibration,
     section_count
 };
@@ -61,9 +63,11 @@ struct Header {
     std::uint32_t blocks, lists, entries, points, queries;
     std::uint64_t seed, count, dead_count, repaired;
     double build_seconds;
+    std::uint64_t changed;
+    std::uint32_t long_slots, real_queries;
     Place place[section_count];
 };
-static_assert(sizeof(Header) == 128 + section_count * sizeof(Place), "padding would be checked and not kept");
+static_assert(sizeof(Header) == 144 + section_count * sizeof(Place), "padding would be checked and not kept");
 static_assert(sizeof(Measured) == 36, "points are stored as they lie in memory");
 
 // Where the section after one that ends here begins.

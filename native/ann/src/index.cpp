@@ -95,10 +95,13 @@ Settings Index::settings_for(const Wanted& wanted, std::size_t k, const Filter* 
             int(std::min(there, std::max(2 * near, near + std::clamp(*wanted.effort / 4, 10, 250))));
         settings.slack = 1.0f;
     } else {
-        const float recall = wanted.recall.value_or(0.95f);
+        const float recall = wanted.recall.value_or(usual_recall);
         const float share = filter ? float(double(filter->count) / there) : 1.0f;
-        settings = calibration_.choose(recall, share,
-                                       !filter && store_.has_graph() && wanted.engine != Engine::partitions);
+        const bool walks = !filter && store_.has_graph() && wanted.engine != Engine::partitions;
+        const Among among = !walks                           ? Among::partitions
+                            : wanted.engine == Engine::graph ? Among::graph
+                                                             : Among::either;
+        settings = calibration_.choose(recall, share, among);
         if (near > 10) {  // calibrated for the nearest ten: more answers need more of everything
             settings.depth =
                 int(std::min(there, std::max<double>(settings.depth, near + settings.depth * near / 20)));
@@ -139,9 +142,10 @@ bool Index::lies_elsewhere(Workspace& work, const Ground& ground, const Filter& 
 
 // At least `near` of them, which is no more than there are: where the settings bring fewer (a walk among
 // removed vectors, nearly empty lists, a query far from everything) more lists are scanned, and at last every
-// vector is compared.
+// vector is compared. A walk that brings less than half of what it was to refine was among removed vectors
+// too, and lists are scanned instead, as the recall wanted asks for.
 std::size_t Index::candidates(Workspace& work, const Ground& ground, std::size_t near, Settings settings,
-                              const Filter* filter, const Key** out) const {
+                              float recall, const Filter* filter, const Key** out) const {
     const std::uint32_t* allowed = filter ? filter->allowed.data() : nullptr;
     const auto look = [&] {
         return slots_.search->candidates(&ground, work.scratch, work.query.get(), &settings, allowed, out,
@@ -156,9 +160,18 @@ std::size_t Index::candidates(Workspace& work, const Ground& ground, std::size_t
             settings.depth = int(std::min(double(ground.slots()), std::max(4.0 * settings.depth, 100.0)));
             settings.slack = std::max(settings.slack, 2.0f);
         }
+        const bool walks = settings.engine == Engine::graph && ground.rows && !filter;
+        const std::size_t there = std::min<std::size_t>(std::size_t(settings.depth), store_.count);
         std::size_t count = look();
-        if (count >= near || (filter && filter->blocks == 0)) return count;
-        if (settings.engine == Engine::graph && !filter) settings.effort = 1;
+        if (count >= (walks ? std::max(near, there / 2) : near) || (filter && filter->blocks == 0))
+            return count;
+        if (walks) {
+            const int depth = settings.depth;
+            settings = settings_for({recall, {}, {}, Engine::partitions}, near, nullptr);
+            settings.depth = std::max(settings.depth, depth);
+            count = look();
+            if (count >= near) return count;
+        }
         settings.engine = Engine::partitions;
         while (settings.effort < lists) {
             settings.effort *= 4;
@@ -174,13 +187,33 @@ std::size_t Index::candidates(Workspace& work, const Ground& ground, std::size_t
     return work.keys.size();
 }
 
-std::size_t Index::search_one(Workspace& work, std::size_t k, const Settings& settings, const Filter* filter,
-                              Id* ids, float* distances) const {
+// The candidates, and the vectors that codes misplace.
+std::size_t Index::with_long(Workspace& work, const Filter* filter, const Key** kept,
+                             std::size_t count) const {
+    std::vector<Slot>& known = work.slots;
+    known.clear();
+    for (std::size_t i = 0; i < count; ++i) known.push_back(key_slot((*kept)[i]));
+    std::sort(known.begin(), known.end());
+    work.joined.assign(*kept, *kept + count);
+    const Slot* slots = store_.long_slots.as<Slot>();
+    for (std::size_t i = 0; i < store_.long_slots.size() / sizeof(Slot); ++i) {
+        const Slot slot = slots[i];  // a damaged file may name any
+        if (slot >= store_.slots() || !is_live(store_, slot)) continue;
+        if (filter && !(filter->allowed[slot / lanes] >> (slot % lanes) & 1)) continue;
+        if (!std::binary_search(known.begin(), known.end(), slot)) work.joined.push_back(Key(slot));
+    }
+    *kept = work.joined.data();
+    return work.joined.size();
+}
+
+std::size_t Index::search_one(Workspace& work, std::size_t k, const Settings& settings, float recall,
+                              const Filter* filter, Id* ids, float* distances) const {
     const Ground ground = store_.ground();
     const std::size_t near = std::min<std::size_t>(k, filter ? filter->count : store_.count);
-    work.slots.resize(std::max<std::size_t>(near, 1));
     const Key* kept = nullptr;
-    const std::size_t count = candidates(work, ground, near, settings, filter, &kept);
+    std::size_t count = candidates(work, ground, near, settings, recall, filter, &kept);
+    if (store_.long_slots.size()) count = with_long(work, filter, &kept, count);
+    work.slots.resize(std::max<std::size_t>(near, 1));
     const std::size_t found =
         slots_.refine->refine(&ground, work.query.get(), kept, count, near, work.slots.data(), distances);
     work.counters.refined += count;
@@ -204,7 +237,8 @@ void Index::search(const Source& queries, std::size_t k, const Wanted& wanted, F
             if (filter) unchanged = current(*filter);
             const Settings settings = settings_for(wanted, k, filter);
             prepare(*work, store_.ground(), queries.row(i, work->given.data()), i);
-            search_one(*work, k, settings, filter, ids + i * k, distances + i * k);
+            search_one(*work, k, settings, wanted.recall.value_or(usual_recall), filter, ids + i * k,
+                       distances + i * k);
         }
     };
     if (queries.count == 1)
@@ -253,18 +287,25 @@ void Index::resolve(Filter& filter) {
 
 void Index::exact_search(const Source& queries, std::size_t k, const std::uint32_t* allowed, int threads,
                          Id* ids, float* distances) {
-    const std::shared_lock guard(lock_);
-    const Ground ground = store_.ground();
-    std::vector<Slot> all;
-    for (Slot s = 0; s < store_.slots(); ++s)
-        if (is_live(store_, s) && (!allowed || (allowed[s / lanes] >> (s % lanes) & 1))) all.push_back(s);
     parallel(queries.count, threads, 4, [&](std::size_t begin, std::size_t end) {
         Borrowed work(*this);
         work->given.resize(std::size_t(store_.shape.dimension));
-        work->slots.resize(std::max<std::size_t>(k, 1));
-        std::vector<float> near(all.size());
+        std::vector<Slot> all;
+        std::vector<float> near;
         std::vector<std::pair<float, Slot>> order;
+        std::uint64_t seen = 0;  // the moment that `all` is of; none is 0
         for (std::size_t i = begin; i < end; ++i) {
+            // Per query, not per call: a change waits for one query at most, and searches for that change.
+            const std::shared_lock guard(lock_);
+            const Ground ground = store_.ground();
+            if (seen != moment_) {
+                all.clear();
+                for (Slot s = 0; s < store_.slots(); ++s)
+                    if (is_live(store_, s) && (!allowed || (allowed[s / lanes] >> (s % lanes) & 1)))
+                        all.push_back(s);
+                near.resize(all.size());
+                seen = moment_;
+            }
             prepare(*work, ground, queries.row(i, work->given.data()), i);
             slots_.refine->distances(&ground, work->query.get(), all.data(), all.size(), near.data());
             order.clear();
@@ -309,8 +350,9 @@ MemoryUse Index::memory() const {
                 store_.lists.constant.reserved() + store_.centres.reserved() + store_.first_block.reserved() +
                 store_.next_block.reserved();
     use.ids = store_.ids.reserved() + table_.bytes();
-    use.other = store_.live.reserved() + store_.dead.reserved() + store_.transform.matrix.reserved() +
-                store_.entries.codes.reserved() + store_.entry_slots.reserved();
+    use.other = store_.long_slots.reserved() + store_.live.reserved() + store_.dead.reserved() +
+                store_.transform.matrix.reserved() + store_.entries.codes.reserved() +
+                store_.entry_slots.reserved();
     return use;
 }
 

@@ -15,7 +15,8 @@
 namespace outpace::ann {
 namespace {
 
-constexpr std::size_t answers = 10;  // recall is measured on the nearest ten
+constexpr std::size_t answers = 10;     // recall is measured on the nearest ten
+constexpr std::size_t most_real = 500;  // of the user's queries, kept with the index
 
 // Every setting is measured on at least so many queries, on more as long as they cost no more than this, and
 // on all where so few misses are left that fewer would bound nothing. A limit on time would make what is
@@ -96,7 +97,7 @@ Measured Index::measure(Workspace& work, const Examination& exam, const Settings
     for (std::size_t i = 0; i < enough; ++i) {
         const auto start = clock::now();
         prepare(work, store_.ground(), exam.given + i * std::size_t(store_.shape.dimension), i);
-        search_one(work, exam.asked, settings, exam.filter.get(), ids.data(), near.data());
+        search_one(work, exam.asked, settings, usual_recall, exam.filter.get(), ids.data(), near.data());
         seconds.push_back(std::chrono::duration<float>(clock::now() - start).count());
         recalls.push_back(exam.recall(i, ids.data(), near.data()));
         if (i + 1 == fewest_queries && bounded_mean(recalls).mean < few_misses) {
@@ -135,7 +136,7 @@ void Index::sweep(Workspace& work, const Examination& exam, Engine engine, std::
     }
 }
 
-void Index::calibrate(const Source& queries, bool stored, int threads, const Progress& progress) {
+void Index::calibrate(const Source& queries, bool stored, bool real, int threads, const Progress& progress) {
     // Nothing changes while this holds, so searches go on beside it without a lock of ours.
     const std::lock_guard changes(writer_);
     const std::size_t own = stored ? 1 : 0, asked = answers + own;
@@ -144,6 +145,9 @@ void Index::calibrate(const Source& queries, bool stored, int threads, const Pro
     next.queries = std::uint32_t(queries.count);
     std::vector<float> given(queries.count * dimension);
     for (std::size_t i = 0; i < queries.count; ++i) queries.read(i, given.data() + i * dimension);
+    if (real)
+        next.real.assign(given.begin(),
+                         given.begin() + std::ptrdiff_t(std::min(most_real, queries.count) * dimension));
     Random random(store_.seed ^ 0x63616c6962u);
 
     // Selectivities below these are compared one by one, or use the smallest that was measured.

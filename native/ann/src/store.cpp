@@ -139,7 +139,7 @@ void read_exact(const Shape& shape, const std::uint8_t* row, float* out) {
         }
 }
 
-void Store::widen(Scalar kind) {
+Buffer Store::widened(Scalar kind) const {
     Shape wide = shape;
     wide.exact = kind;
     Buffer rows;
@@ -149,8 +149,7 @@ void Store::widen(Scalar kind) {
         read_exact(shape, exact.data() + s * shape.exact_bytes(), vector.data());
         write_exact(wide, vector.data(), rows.data() + s * wide.exact_bytes());
     }
-    exact = std::move(rows);
-    shape = transform.shape = wide;
+    return rows;
 }
 
 }  // namespace outpace::ann

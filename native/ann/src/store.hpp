@@ -40,13 +40,17 @@ struct Store {
     Ranked entries;
     Buffer entry_slots;
 
+    // Under inner product: slots of vectors so much longer than all were at the build that codes misplace
+    // them; every search compares them exactly. Some may have been removed, or have become others.
+    Buffer long_slots;
+
     Ground ground() const;
     std::uint32_t slots() const { return blocks * lanes; }
     bool has_graph() const { return rows.size() > 0; }
     // Room for `more` further blocks, their lanes empty.
     void grow_blocks(std::uint32_t more);
-    // Exact rows that can hold more numbers than before; what they held, they hold without loss.
-    void widen(Scalar kind);
+    // Exact rows that can hold more numbers than these; what they hold, they hold without loss.
+    Buffer widened(Scalar kind) const;
 };
 
 // Vectors as the user holds them.

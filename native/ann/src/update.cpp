@@ -1,11 +1,11 @@
 // Update: vectors that come and go. A new one takes a free place in its list; a removed one stays in the
-// graph as a step for walks until so many have gone that the rows are repaired around them (Singh et al.
-// 2021).
+// graph as a step for walks until so many have gone that the rows are repaired around them (repair.cpp).
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <mutex>
 #include <unordered_set>
+#include <utility>
 
 #include "errors.hpp"
 #include "index.hpp"
@@ -18,6 +18,7 @@ namespace {
 constexpr int walk_width = 96;  // candidates looked at when a new node chooses its neighbours
 constexpr int forward_edges = 24;
 constexpr double most_dead = 0.2;  // of all nodes, before rows are repaired around them
+constexpr float too_long = 1.1f;   // times the longest of the build
 
 struct Node {
     Slot slot;
@@ -26,31 +27,35 @@ struct Node {
 
 }  // namespace
 
-void Index::add(const Source& vectors, const Id* ids, int threads) {
+void Index::add(const Source& vectors, const Id* ids, int threads, Scalar holder) {
     const std::lock_guard changes(writer_);
     ensure_table();
     std::unordered_set<Id> fresh;
-    for (std::size_t i = 0; i < vectors.count; ++i)
-        if (table_.find(store_.ids.as<Id>(), ids[i]) != no_slot || !fresh.insert(ids[i]).second)
+    for (std::size_t i = 0; i < vectors.count; ++i) {
+        if (table_.find(store_.ids.as<Id>(), ids[i]) != no_slot)
             throw BadId("id " + std::to_string(ids[i]) +
                         " is already in the index; remove it first, or give the new vector another id");
+        if (!fresh.insert(ids[i]).second)
+            throw BadId("id " + std::to_string(ids[i]) + " is named twice; nothing was added");
+    }
     if (store_.slots() + vectors.count + std::size_t(store_.lists.count) * lanes > (std::size_t(1) << 31))
         throw BadArgument("an index holds at most 2^31 places; split the vectors over several indexes");
+    if (holder != store_.shape.exact) widen(holder);
     // Places of removed vectors are used again, which first needs the graph to forget them.
-    if (store_.dead_count * 20 > store_.count + store_.dead_count) {
-        const std::lock_guard guard(lock_);
-        consolidate(threads);
-    }
+    if (store_.dead_count * 20 > store_.count + store_.dead_count) consolidate(threads);
     Borrowed work(*this);
     work->given.resize(std::size_t(store_.shape.dimension));
     constexpr std::size_t at_once = 16;  // searches wait for this many at most
     for (std::size_t i = 0; i < vectors.count; i += at_once) {
-        const std::lock_guard guard(lock_);
-        for (std::size_t j = i; j < std::min(vectors.count, i + at_once); ++j) {
-            vectors.read(j, work->given.data());
-            insert(work->given.data(), ids[j], *work);
+        {
+            const std::lock_guard guard(lock_);
+            for (std::size_t j = i; j < std::min(vectors.count, i + at_once); ++j) {
+                vectors.read(j, work->given.data());
+                insert(work->given.data(), ids[j], *work);
+            }
+            changed();
         }
-        changed();
+        if (std::exchange(work->astray, false)) consolidate(threads);
     }
 }
 
@@ -82,8 +87,7 @@ void Index::insert(const float* vector, Id id, Workspace& work) {
     slots_.construct->assign(&shape, &lists, reduced.data(), 1, &list);
     std::uint32_t block = block_with_room(list, &last);
     if (block == no_slot) {
-        block = store_.blocks;
-        store_.grow_blocks(1);
+        block = new_block();
         if (last == no_slot)
             store_.first_block.as<std::uint32_t>()[list] = block;
         else
@@ -100,11 +104,26 @@ void Index::insert(const float* vector, Id id, Workspace& work) {
                                  store_.sketches.data() + slot * shape.sketch_bytes());
     write_exact(shape, working.data(), store_.exact.data() + slot * shape.exact_bytes());
     store_.ids.as<Id>()[slot] = id;
+    if (shape.metric == Metric::ip) note_length(slot, vector);
     if (store_.has_graph()) link(slot, reduced.data(), work);
     store_.live.as<std::uint32_t>()[block] |= 1u << lane;
     ++store_.count;
+    ++calibration_.changed;
     if (!table_.insert(store_.ids.as<Id>(), slot))
         table_.build(store_.ids.as<Id>(), store_.live.as<std::uint32_t>(), store_.slots(), store_.count);
+}
+
+// Codes know no vector longer than the longest of the build: they take such a one for nearer the query's
+// direction than it is, or, if it is much longer, for farther than all others.
+void Index::note_length(Slot slot, const float* vector) {
+    double square = 0;
+    for (int i = 0; i < store_.shape.dimension; ++i) square += double(vector[i]) * vector[i];
+    if (std::sqrt(square) <= double(too_long) * store_.transform.longest) return;
+    const std::size_t count = store_.long_slots.size() / sizeof(Slot);
+    const Slot* known = store_.long_slots.as<Slot>();
+    if (std::find(known, known + count, slot) != known + count) return;  // a removed one was here
+    store_.long_slots.resize((count + 1) * sizeof(Slot));
+    store_.long_slots.as<Slot>()[count] = slot;
 }
 
 // Gives a new node its row, and its neighbours the edge back. Neighbours are known by their sketches: exact
@@ -162,13 +181,12 @@ void Index::link(Slot slot, const float* reduced, Workspace& work) {
     };
     const auto too_few = [&] { return found.size() < std::min<std::size_t>(forward_edges, store_.count); };
     look({Engine::graph, walk_width, walk_width, 1.0f});
-    if (too_few() && store_.dead_count) {
-        // The walk ended among removed nodes, which take no edges: a node tied to far ones alone would be
-        // found by none.
-        consolidate(1);
-        look({Engine::graph, walk_width, walk_width, 1.0f});
+    if (too_few()) {
+        // The walk ended among removed nodes, which take no edges, and a node tied to far ones alone would be
+        // found by none. A scan of all lists is dear, so the graph forgets the removed before the next ones.
+        work.astray = store_.dead_count > 0;
+        look({Engine::partitions, std::int32_t(store_.lists.count), walk_width, 2.0f});
     }
-    if (too_few()) look({Engine::partitions, std::int32_t(store_.lists.count), walk_width, 2.0f});
     choose(reduced, found, forward_edges, kept);
     std::uint8_t* row = store_.rows.data() + slot * row_bytes;
     std::vector<float> neighbour(padded), other(padded);
@@ -233,7 +251,7 @@ void Index::link(Slot slot, const float* reduced, Workspace& work) {
     }
 }
 
-void Index::remove(const Id* ids, std::size_t count) {
+void Index::remove(const Id* ids, std::size_t count, int threads) {
     const std::lock_guard changes(writer_);
     ensure_table();
     std::unordered_set<Id> going;
@@ -243,135 +261,46 @@ void Index::remove(const Id* ids, std::size_t count) {
         if (!going.insert(ids[i]).second)
             throw BadId("id " + std::to_string(ids[i]) + " is named twice; nothing was removed");
     }
-    const std::lock_guard guard(lock_);
-    const bool graph = store_.has_graph();
-    for (std::size_t i = 0; i < count; ++i) {
-        const Slot slot = table_.find(store_.ids.as<Id>(), ids[i]);
-        table_.erase(store_.ids.as<Id>(), ids[i]);
-        store_.live.as<std::uint32_t>()[slot / lanes] &= ~(1u << (slot % lanes));
-        slots_.search->clear_lane(&store_.shape,
-                                  store_.block_codes.data() + (slot / lanes) * store_.shape.block_bytes(),
-                                  int(slot % lanes));
-        if (graph) {
-            store_.dead.as<std::uint32_t>()[slot / lanes] |= 1u << (slot % lanes);
-            ++store_.dead_count;
+    {
+        const std::lock_guard guard(lock_);
+        const bool graph = store_.has_graph();
+        for (std::size_t i = 0; i < count; ++i) {
+            const Slot slot = table_.find(store_.ids.as<Id>(), ids[i]);
+            table_.erase(store_.ids.as<Id>(), ids[i]);
+            store_.live.as<std::uint32_t>()[slot / lanes] &= ~(1u << (slot % lanes));
+            slots_.search->clear_lane(&store_.shape,
+                                      store_.block_codes.data() + (slot / lanes) * store_.shape.block_bytes(),
+                                      int(slot % lanes));
+            if (graph) {
+                store_.dead.as<std::uint32_t>()[slot / lanes] |= 1u << (slot % lanes);
+                ++store_.dead_count;
+            }
+            --store_.count;
         }
-        --store_.count;
+        calibration_.changed += count;
+        thinned_ = true;
+        changed();
     }
-    changed();
-    if (double(store_.dead_count) > most_dead * double(store_.count + store_.dead_count)) consolidate(1);
+    if (double(store_.dead_count) > most_dead * double(store_.count + store_.dead_count))
+        consolidate(threads);
 }
 
+// The caller holds writer_ and not lock_: searches wait for the exchange alone.
 void Index::widen(Scalar kind) {
-    const std::lock_guard changes(writer_);
+    Buffer rows = store_.widened(kind);
     const std::lock_guard guard(lock_);
-    store_.widen(kind);
+    store_.exact = std::move(rows);
+    store_.shape.exact = store_.transform.shape.exact = kind;
     changed();
 }
 
 void Index::drop_graph() {
     const std::lock_guard changes(writer_);
-    const std::lock_guard guard(lock_);
-    store_.rows = Buffer();
+    {
+        const std::lock_guard guard(lock_);
+        store_.rows = Buffer();
+    }
     consolidate(1);
-}
-
-// Every row that leads to removed nodes chooses again among what is left and what those nodes led to.
-void Index::consolidate(int threads) {
-    if (!store_.dead_count) return;
-    if (!store_.has_graph()) {  // it was dropped: nothing leads to the removed ones
-        std::memset(store_.dead.data(), 0, store_.dead.size());
-        store_.dead_count = 0;
-        return;
-    }
-    const Shape& shape = store_.shape;
-    const std::size_t padded = std::size_t(round_up(shape.reduced, 16)), row_bytes = shape.graph_row_bytes();
-    const std::uint32_t* live = store_.live.as<std::uint32_t>();
-    const auto alive = [&](Slot s) { return s < store_.slots() && (live[s / lanes] >> (s % lanes) & 1); };
-    const auto neighbours = [&](Slot s, int lane) {
-        Slot to;
-        std::memcpy(&to, store_.rows.data() + s * row_bytes + 4 * lane, 4);
-        return to;
-    };
-    Buffer next;  // rows are read while others are rewritten, so they are written aside
-    next.resize(store_.rows.size());
-    std::memcpy(next.data(), store_.rows.data(), store_.rows.size());
-    parallel(store_.slots(), threads, 256, [&](std::size_t begin, std::size_t end) {
-        std::vector<Slot> found;
-        std::vector<Key> keys;
-        std::vector<float> centre(padded), rows, distances;
-        for (std::size_t s = begin; s < end; ++s) {
-            if (!alive(Slot(s))) continue;
-            found.clear();
-            bool touched = false;
-            for (int lane = 0; lane < lanes; ++lane) {
-                const Slot to = neighbours(Slot(s), lane);
-                if (alive(to)) found.push_back(to);
-                if (to >= store_.slots() || alive(to)) continue;
-                touched = true;
-                for (int other = 0; other < lanes; ++other)
-                    if (const Slot beyond = neighbours(to, other); alive(beyond) && beyond != s)
-                        found.push_back(beyond);
-            }
-            if (!touched) continue;
-            std::sort(found.begin(), found.end());
-            found.erase(std::unique(found.begin(), found.end()), found.end());
-            const auto read_sketch = [&](Slot from, float* out) {
-                std::memset(out, 0, padded * 4);
-                slots_.search->decode_sketch(&shape, store_.sketches.data() + from * shape.sketch_bytes(),
-                                             out);
-            };
-            read_sketch(Slot(s), centre.data());
-            keys.clear();
-            rows.resize(padded);
-            for (const Slot to : found) {
-                read_sketch(to, rows.data());
-                float distance;
-                slots_.construct->distances(centre.data(), rows.data(), int(padded), 1, &distance);
-                keys.push_back(make_key(distance, to));
-            }
-            std::sort(keys.begin(), keys.end());
-            rows.resize(keys.size() * padded);
-            distances.resize(keys.size());
-            for (std::size_t i = 0; i < keys.size(); ++i) {
-                read_sketch(key_slot(keys[i]), rows.data() + i * padded);
-                distances[i] = key_distance(keys[i]);
-            }
-            std::uint32_t kept[lanes];
-            const std::size_t size =
-                slots_.construct->prune(rows.data(), distances.data(), int(padded), keys.size(), lanes, kept);
-            std::uint8_t* row = next.data() + s * row_bytes;
-            for (int lane = 0; lane < lanes; ++lane) {
-                const bool used = std::size_t(lane) < size;
-                const Slot to = used ? key_slot(keys[kept[lane]]) : no_slot;
-                std::memcpy(row + 4 * lane, &to, 4);
-                if (used)
-                    slots_.search->encode_lane(&shape, rows.data() + kept[lane] * padded, centre.data(),
-                                               row + row_head, lane);
-                else
-                    slots_.search->clear_lane(&shape, row + row_head, lane);
-            }
-        }
-    });
-    store_.rows = std::move(next);
-    // Entries that were removed move to a live neighbour of theirs, or to any live node.
-    Slot any = no_slot;
-    for (Slot s = 0; s < store_.slots() && any == no_slot; ++s)
-        if (alive(s)) any = s;
-    Slot* entries = store_.entry_slots.as<Slot>();
-    for (std::uint32_t e = 0; e < store_.entries.count; ++e) {
-        if (alive(entries[e])) continue;
-        Slot chosen = any;
-        for (int lane = 0; lane < lanes && entries[e] < store_.slots(); ++lane)
-            if (const Slot to = neighbours(entries[e], lane); alive(to)) {
-                chosen = to;
-                break;
-            }
-        if (chosen != no_slot) entries[e] = chosen;
-    }
-    std::memset(store_.dead.data(), 0, store_.dead.size());
-    store_.dead_count = 0;
-    changed();
 }
 
 }  // namespace outpace::ann

@@ -22,7 +22,8 @@ struct Index::Workspace {
     std::vector<float> given, working;
     std::vector<Slot> slots;
     std::vector<float> distances;
-    std::vector<Key> keys;
+    std::vector<Key> keys, joined;
+    bool astray = false;  // a new vector's walk ended among removed ones
     Counters counters;
 };
 

@@ -63,10 +63,13 @@ Bytes sample_image(const SampleShape& shape, std::size_t removed, std::size_t ad
     if (removed) {
         std::vector<Id> going;
         for (const std::size_t i : random.sample(shape.count, removed)) going.push_back(Id(i));
-        index.remove(going.data(), going.size());
+        index.remove(going.data(), going.size(), 1);
     }
     if (added) {
-        const Rows rows = random_rows(shape.kind, added, shape.dimension, random);
+        Rows rows = random_rows(shape.kind, added, shape.dimension, random);
+        if (shape.kind == Scalar::f32 && shape.metric == Metric::ip)  // longer than any so far
+            for (std::size_t at = 0; at < rows.bytes.size(); at += 4)
+                reinterpret_cast<float*>(rows.bytes.data())[at / 4] *= 10;
         std::vector<Id> ids(added);
         std::iota(ids.begin(), ids.end(), Id(1000));
         index.add(rows.source, ids.data(), 1);
@@ -74,6 +77,8 @@ Bytes sample_image(const SampleShape& shape, std::size_t removed, std::size_t ad
     Calibration calibration;
     if (calibrated) {
         calibration.queries = 100;
+        calibration.changed = seed;
+        calibration.real.assign(3 * std::size_t(shape.dimension), float(seed));
         for (int i = 1; i <= 4; ++i)
             for (const Engine engine : {Engine::partitions, Engine::graph})
                 calibration.points.push_back({{engine, 4 * i, 5 * i, 1.0f},
@@ -94,7 +99,7 @@ std::vector<Bytes> sample_images() {
         sample_image({3, f32, l2, true, 90, 3}, 0, 0, true, 1),
         sample_image({3, u8, l2, false, 150, 4}, 20, 3, true, 2),
         sample_image({33, f16, cosine, true, 120, 4}, 9, 5, true, 3),
-        sample_image({33, f32, ip, false, 100, 20}, 0, 0, false, 4),
+        sample_image({33, f32, ip, false, 100, 20}, 0, 6, false, 4),
         sample_image({33, u8, l2, true, 140, 3, false, 4, 20}, 15, 0, false, 5),
         sample_image({130, f32, l2, true, 100, 2, true}, 3, 0, true, 6),
         sample_image({130, f32, ip, false, 60, 17, false, 1}, 60, 0, true, 7),
@@ -389,7 +394,7 @@ void live_with(Saved saved, Random& random) {
     std::vector<Id> going(names.begin(), names.begin() + std::ptrdiff_t(names.size() / 2));
     for (Id id = 0; id < 160; id += 2)
         if (index.contains(id)) going.push_back(id);
-    index.remove(going.data(), going.size());
+    index.remove(going.data(), going.size(), 1);
     const Rows last = random_rows(kind, 3, shape.dimension, random);
     index.add(last.source, going.data(), 1);
     search();

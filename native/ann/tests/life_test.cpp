@@ -15,7 +15,7 @@
 namespace outpace::ann::tests {
 namespace {
 
-constexpr SampleShape shape{24, Scalar::f32, Metric::l2, true, 300, 6};
+constexpr SampleShape shape{24, Scalar::f32, Metric::l2, true, 300, 6, true};  // in half precision at first
 constexpr std::uint64_t shape_seed = 5;
 constexpr Id first_passing = 10000;  // ids of vectors that come and go; those below always stay
 
@@ -34,6 +34,8 @@ void keep_searching(Index& index, Filter& by_id, Filter& by_mask, std::uint64_t 
         Filter* const filters[] = {nullptr, &by_id, &by_mask};
         Filter* const filter = filters[random.below(3)];
         index.search(queries.source, k, wanted, filter, 1, ids.data(), distances.data());
+        if (!filter && !random.below(8))
+            index.exact_search(queries.source, k, nullptr, 1, ids.data(), distances.data());
         for (std::size_t i = 0; i < ids.size(); ++i) {
             // A stayer or one that was there at some time; under a filter, stayers alone.
             CHECK(ids[i] >= 0 && (ids[i] < Id(shape.count) || (!filter && ids[i] >= first_passing)),
@@ -54,22 +56,24 @@ void change(Index& index, int rounds) {
         std::vector<Id> ids(rows.source.count);
         std::iota(ids.begin(), ids.end(), next);
         next += Id(ids.size());
-        index.add(rows.source, ids.data(), 1 + round % 2);
+        // In the middle come some that half precision cannot hold, as far as the index is told.
+        const Scalar holder = round < rounds / 2 ? index.store().shape.exact : Scalar::f32;
+        index.add(rows.source, ids.data(), 1 + round % 2, holder);
         passing.insert(passing.end(), ids.begin(), ids.end());
         const std::size_t going = random.below(passing.size() + 1);
-        index.remove(passing.data(), going);
+        index.remove(passing.data(), going, 1);
         passing.erase(passing.begin(), passing.begin() + std::ptrdiff_t(going));
         CHECK(index.store().count == shape.count + passing.size(), "%zu are there",
               std::size_t(index.store().count));
     }
-    index.remove(passing.data(), passing.size());
+    index.remove(passing.data(), passing.size(), 1);
 }
 
 void keep_saving(Index& index, const std::atomic<bool>& over) {
     do {
         std::shared_ptr<std::vector<std::uint8_t>> bytes;
         {
-            const std::shared_lock guard(index.lock());
+            const auto still = index.unchanging();
             bytes =
                 std::make_shared<std::vector<std::uint8_t>>(save_bytes(index.store(), index.calibration()));
         }

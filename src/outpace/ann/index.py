@@ -19,7 +19,6 @@ from outpace.ann.engines import Point, keeps_graph
 from outpace.ann.memory import check_fits, free_bytes
 from outpace.ann.precision import HALF_LARGEST, half_is_enough, holder, largest, narrowest
 from outpace.ann.progress import Progress, shown
-from outpace.ann.reservoir import Reservoir
 
 Metric = Literal["l2", "ip", "cosine"]
 Engine = Literal["auto", "graph", "partitions"]
@@ -58,13 +57,10 @@ class Filter:
 class Index:
     """A vector index. Make one with `Index.build` or `Index.load`."""
 
-    def __init__(self, handle: _native.Handle, sample: Reservoir | None = None) -> None:
+    def __init__(self, handle: _native.Handle) -> None:
         self._handle = handle
         self._search = handle.search
-        self._changes = threading.Lock()  # one change at a time, with the id and the sample that belong to it
-        self._sample = sample  # None: drawn when it is needed first
-        self._unmeasured = 0  # vectors that came or went since recall was measured
-        self._given_queries = False
+        self._changes = threading.Lock()  # one change at a time, with the ids and the measuring that belong to it
         self._next_id: int | None = None
 
     @classmethod
@@ -106,10 +102,14 @@ class Index:
             raise ValueError("profile='compact' has no room for a graph; choose engine='partitions' or profile='fast'")
         if precision not in ("auto", "half", "full"):
             raise ValueError(f"precision={precision!r} is unknown; choose auto, half or full")
+        numbers = {"lists": lists, "reduced": reduced, "scan_bits": scan_bits, "seed": seed}
+        for name, value in numbers.items():
+            if value < 0:
+                raise ValueError(f"{name}={value} is below 0")
+        workers = _workers(threads)
         names = np.arange(len(data), dtype=np.int64) if ids is None else identifiers(ids, len(data), "ids")
         if ids is not None and len(np.unique(names)) != len(names):
             raise ValueError("ids hold the same number twice; each vector needs its own")
-        workers = threads or os.cpu_count() or 1
         half = profile == "compact" or precision == "half"
         if half and metric != "cosine" and data.dtype == np.float32 and HALF_LARGEST < largest(data) < np.inf:
             raise ValueError(
@@ -123,8 +123,10 @@ class Index:
         if not half and data.dtype != np.float32:
             data = data.astype(np.float32)
         with_graph = engine != "partitions" and profile == "fast"
-        check_fits(_native.Handle.estimate_peak(data, METRICS.index(metric), reduced, half, with_graph), free_bytes())
         held = held_out(len(data), seed)
+        copied = data.nbytes if len(held) else 0
+        peak = _native.Handle.estimate_peak(data, METRICS.index(metric), reduced, half, with_graph)
+        check_fits(peak + copied, free_bytes())
         kept = np.setdiff1d(np.arange(len(data)), held, assume_unique=True) if len(held) else None
         queries = np.ascontiguousarray(data[held] if len(held) else data[:HELD_OUT])
         with shown(progress, f"building an index of {len(data):,} vectors") as told:
@@ -146,16 +148,17 @@ class Index:
                 os.fspath(modules),
                 told,
             )
-            handle.calibrate(queries, not len(held), workers, told)
+            handle.calibrate(queries, not len(held), False, workers, told)
         if engine == "auto" and profile == "fast":
             facts = handle.facts()
             points = [Point(*each) for each in handle.points()]
             if not keeps_graph(points, facts["memory"]["total"] / facts["count"], facts["dimension"]):
                 handle.drop_graph()
         if len(held):
-            handle.add(queries, np.ascontiguousarray(names[held]), workers)
+            handle.add(queries, np.ascontiguousarray(names[held]), workers, handle.exact_kind())
+            handle.forget_changes()
             handle.shrink()
-        return cls(handle, Reservoir(queries, len(data)))
+        return cls(handle)
 
     def search(
         self,
@@ -179,7 +182,7 @@ class Index:
         """The true nearest `k`, by comparing with every vector: slow, and the measure of everything else."""
         if k < 1:
             raise ValueError(f"k={k}; at least one neighbour must be asked for")
-        return self._handle.exact(rows(queries, "queries"), k, threads)
+        return self._handle.exact(rows(queries, "queries"), k, _workers(threads))
 
     def add(self, vectors: object, *, ids: object = None, threads: int | None = None) -> Ids:
         """Adds vectors and returns their ids: those given, or the numbers after the highest so far.
@@ -187,12 +190,10 @@ class Index:
         Where a third of the index has changed since recall was measured, it is measured again, which takes a while.
         """
         data = table(vectors, "vectors")
-        workers = threads or os.cpu_count() or 1
+        workers = _workers(threads)
         with self._changes:
             facts = self.stats()
             needed = holder(data, facts["exact"], facts["metric"])
-            if needed != facts["exact"] and data.shape[1] == facts["dimension"]:
-                self._handle.widen(SCALARS.index(needed))
             if ids is not None:
                 names = identifiers(ids, len(data), "ids")
             else:
@@ -202,14 +203,14 @@ class Index:
                 names = np.arange(len(data), dtype=np.int64) + first
             if len(data):
                 try:
-                    self._handle.add(data, names, workers)
+                    self._handle.add(data, names, workers, SCALARS.index(needed))
                     if self._next_id is not None:
                         self._next_id = max(self._next_id, int(names.max()) + 1)
                 except BaseException:  # Ctrl-C is heard when the vectors are in, and their ids are taken
                     if self._next_id is not None:
                         self._next_id = max(self._next_id, int(self._handle.ids().max(initial=-1)) + 1)
                     raise
-                self._measure_again(data, workers)
+                self._measure_again(workers)
         return names
 
     def _first_free(self) -> int:
@@ -218,35 +219,33 @@ class Index:
             self._next_id = max(int(present.max()) + 1, 0) if len(present) else 0
         return self._next_id
 
-    def _measure_again(self, fresh: npt.NDArray[Any], workers: int) -> None:
-        if self._sample is None:
-            self._sample = Reservoir(self._handle.sample(HELD_OUT, 0), len(self._handle))
-        elif not self._given_queries:
-            self._sample.offer(fresh)
-        self._unmeasured += len(fresh)
-        if self._unmeasured > CHANGED * len(self._handle):
-            self._handle.calibrate(self._sample.rows, not self._given_queries, workers, None)
-            self._unmeasured = 0
+    def _measure_again(self, workers: int) -> None:
+        count = len(self._handle)
+        if count and self._handle.changed() > CHANGED * count:
+            real = self._handle.real_queries()
+            queries = real if len(real) else self._handle.sample(HELD_OUT, 0)
+            self._handle.calibrate(queries, not len(real), bool(len(real)), workers, None)
 
-    def remove(self, ids: object) -> None:
-        """Removes vectors by id; with an unknown id nothing is removed."""
+    def remove(self, ids: object, *, threads: int | None = None) -> None:
+        """Removes vectors by id; with an unknown id nothing is removed. Recall is measured again as after `add`."""
         values = np.atleast_1d(as_numpy(ids, "ids"))
+        workers = _workers(threads)
         if values.size:
             with self._changes:
                 self._first_free()  # so that the id of a removed vector does not come back for another
-                self._handle.remove(identifiers(values, values.size, "ids"))
-                self._unmeasured += len(values)
+                self._handle.remove(identifiers(values, values.size, "ids"), workers)
+                self._measure_again(workers)
 
     def calibrate(self, queries: object, *, threads: int | None = None) -> None:
-        """Measures recall again, with queries as they really come, none of which should be a stored vector."""
+        """Measures recall again, with queries as they really come, none of which should be a stored vector.
+
+        Some hundred of them stay with the index, also in its file, for when recall is measured again.
+        """
         given = table(queries, "queries")
         if len(given) == 0:
             raise ValueError("queries are empty; recall is measured on at least one, and well on some hundred")
         with self._changes:
-            self._handle.calibrate(given, False, threads or os.cpu_count() or 1, None)
-            self._unmeasured = 0
-            self._given_queries = True
-            self._sample = Reservoir(given, len(given))
+            self._handle.calibrate(given, False, True, _workers(threads), None)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the index to one file; at any moment the old file or the new one is there."""
@@ -298,6 +297,12 @@ class Index:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_from_bytes, (self._handle.to_bytes(),))
+
+
+def _workers(threads: int | None) -> int:
+    if threads is not None and threads < 1:
+        raise ValueError(f"threads={threads} is below 1; leave it out to use every core")
+    return threads or os.cpu_count() or 1
 
 
 def _from_bytes(data: bytes) -> Index:

@@ -4,14 +4,18 @@ from pathlib import Path
 
 GIB = 1 << 30
 MEMINFO = Path("/proc/meminfo")
-# A container's own limit, in either version of control groups.
-LIMITS = (
-    (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")),
-    (Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"), Path("/sys/fs/cgroup/memory/memory.usage_in_bytes")),
+# A container's own limit, what of it is used, and where it says how much of that is only the cache of files, which
+# gives way; in either version of control groups.
+LIMITS = tuple(
+    (Path(folder) / limit, Path(folder) / used, Path(folder) / "memory.stat")
+    for folder, limit, used in (
+        ("/sys/fs/cgroup", "memory.max", "memory.current"),
+        ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
+    )
 )
 
 
-def free_bytes(meminfo: Path = MEMINFO, limits: tuple[tuple[Path, Path], ...] = LIMITS) -> int | None:
+def free_bytes(meminfo: Path = MEMINFO, limits: tuple[tuple[Path, Path, Path], ...] = LIMITS) -> int | None:
     """What this process can still take, as far as the system tells; None where it does not."""
     known = []
     try:
@@ -19,12 +23,20 @@ def free_bytes(meminfo: Path = MEMINFO, limits: tuple[tuple[Path, Path], ...] = 
         known.append(int(lines["MemAvailable"].split()[0]) * 1024)
     except (OSError, KeyError, ValueError, IndexError):
         pass
-    for limit, used in limits:
+    for limit, used, details in limits:
         try:
-            known.append(int(limit.read_text()) - int(used.read_text()))
+            known.append(int(limit.read_text()) - int(used.read_text()) + _cached(details))
         except (OSError, ValueError):  # not there, or "max": no limit
             continue
     return max(min(known), 0) if known else None
+
+
+def _cached(details: Path) -> int:
+    try:
+        lines = dict(line.split() for line in details.read_text().splitlines())
+        return int(lines["inactive_file"])
+    except (OSError, KeyError, ValueError):
+        return 0
 
 
 def check_fits(needed: int, free: int | None) -> None:

@@ -12,7 +12,7 @@ HALF_LARGEST = 65504.0
 KEPT = 0.99
 QUERIES = 24
 NEIGHBOURS = 10
-CHUNK = 65536
+CHUNK = 16 << 20  # bytes of a part as float64: what is made of one takes some times that
 
 
 def largest(data: Rows) -> float:
@@ -62,7 +62,8 @@ def half_is_enough(data: Rows, metric: str, seed: int) -> bool:
 
 
 def chunks(data: Rows) -> list[Rows]:
-    return [data[at : at + CHUNK] for at in range(0, len(data), CHUNK)]
+    rows = max(CHUNK // (8 * data.shape[1]), 1)
+    return [data[at : at + rows] for at in range(0, len(data), rows)]
 
 
 def in_space(data: Rows, metric: str) -> npt.NDArray[np.float64]:

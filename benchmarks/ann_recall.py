@@ -3,7 +3,8 @@
     python benchmarks/ann_recall.py [--data NAME ...]        results/ann-recall.json
 
 The queries are those of the data set, the true neighbours come from comparing with every vector, and a vector as near
-as the last true neighbour counts as found. Nothing is timed, so this may run beside other work.
+as the last true neighbour counts as found. Then the index is calibrated with the first half of the queries, and the
+second half is asked again. Nothing is timed, so this may run beside other work.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from outpace.bench.ann.recall import recall
 RESULTS = Path(__file__).parent / "results" / "ann-recall.json"
 ASKED = (0.8, 0.9, 0.95, 0.99, 0.999)
 NEIGHBOURS = (1, 10, 100)
+MEASURED = 10  # the k that a calibration measures
 PROFILES: tuple[Profile, ...] = ("fast", "compact")
 BAR = 0.01  # how far below what was asked for a recall may be
 
@@ -39,19 +41,26 @@ def examined(data: Ground, given: argparse.Namespace) -> dict[str, Any]:
         print(f"{data.name}: {profile}", flush=True)
         index = Index.build(data.train, metric=data.source.metric, profile=profile, threads=given.threads_build)
         found = {
-            str(k): {f"{asked:g}": found_of(index, data, truth[:, :k], asked, given.threads_build) for asked in ASKED}
+            str(k): found_of(index, data, slice(None), truth[:, :k], given.threads_build)
             for k in NEIGHBOURS
             if k <= count
         }
         profiles[profile] = {"engines": index.stats()["engines"], "recall": found, "kept": kept(found)}
+        first, second = slice(0, len(data.queries) // 2), slice(len(data.queries) // 2, None)
+        index.calibrate(data.queries[first], threads=given.threads_build)
+        real = {str(MEASURED): found_of(index, data, second, truth[second, :MEASURED], given.threads_build)}
+        profiles[profile] |= {"calibrated": real, "kept_calibrated": kept(real)}
     return data.facts() | {"queries": len(data.queries), "profiles": profiles}
 
 
-def found_of(index: Index, data: Ground, truth: Ids, asked: float, threads: int) -> float:
-    """The recall of all queries."""
-    k = truth.shape[1]
-    answers = index.search(data.queries, k, recall=asked, threads=threads)[0]
-    return round(recall(answers, data.train, data.queries, truth, k), 4)
+def found_of(index: Index, data: Ground, part: slice, truth: Ids, threads: int) -> dict[str, float]:
+    """The recall of these queries, by what was asked for."""
+    queries, k = data.queries[part], truth.shape[1]
+    found = {}
+    for asked in ASKED:
+        answers = index.search(queries, k, recall=asked, threads=threads)[0]
+        found[f"{asked:g}"] = round(recall(answers, data.train, queries, truth, k), 4)
+    return found
 
 
 def kept(found: Mapping[str, Mapping[str, float]]) -> bool:

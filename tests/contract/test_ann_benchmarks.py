@@ -109,6 +109,7 @@ def test_promises_are_examined_and_shown(data: Path, tmp_path: Path) -> None:
     assert set(whole["profiles"]) == {"fast", "compact"}
     assert set(whole["profiles"]["fast"]["recall"]) == {"1", "10", "100"}
     assert whole["profiles"]["fast"]["recall"]["10"]["0.999"] > 0.98
+    assert whole["profiles"]["fast"]["calibrated"]["10"]["0.999"] > 0.98
     assert "recall=0.95" in section("ann-recall.json", found)
 
 

@@ -17,28 +17,16 @@ class ReadWriteLock {
         pthread_rwlock_init(&lock_, &attributes);
         pthread_rwlockattr_destroy(&attributes);
     }
-    ~ReadWriteLock() {
-        pthread_rwlock_destroy(&lock_);
-    }
+    ~ReadWriteLock() { pthread_rwlock_destroy(&lock_); }
     ReadWriteLock(const ReadWriteLock&) = delete;
     ReadWriteLock& operator=(const ReadWriteLock&) = delete;
 
     // The names the standard lock guards call.
-    void lock() {
-        pthread_rwlock_wrlock(&lock_);
-    }
-    bool try_lock() {
-        return pthread_rwlock_trywrlock(&lock_) == 0;
-    }
-    void unlock() {
-        pthread_rwlock_unlock(&lock_);
-    }
-    void lock_shared() {
-        pthread_rwlock_rdlock(&lock_);
-    }
-    void unlock_shared() {
-        pthread_rwlock_unlock(&lock_);
-    }
+    void lock() { pthread_rwlock_wrlock(&lock_); }
+    bool try_lock() { return pthread_rwlock_trywrlock(&lock_) == 0; }
+    void unlock() { pthread_rwlock_unlock(&lock_); }
+    void lock_shared() { pthread_rwlock_rdlock(&lock_); }
+    void unlock_shared() { pthread_rwlock_unlock(&lock_); }
 
   private:
     pthread_rwlock_t lock_;

@@ -1,41 +1,80 @@
 """Collect: what `outpace bench ann` found, from the folders it wrote to, as result files and pictures of the docs.
 
-    python benchmarks/ann_collect.py FOLDER...        results/ann-bench-DATA-TRACK.json, docs/images/...svg
+    python benchmarks/ann_collect.py FOLDER...        results/ann-bench-DATA-TRACK.json and .csv.xz, docs/images/...svg
 
-Each folder is the `--out` of a run on one data set and one track, with both stages done.
+Each folder is the `--out` of a run on one data set, with both stages done; of every track that it holds there will be a
+result. The table in `.csv.xz` has every timing of the final stage, so that intervals can be computed again.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 import json
+import lzma
 import shutil
 import sys
 from pathlib import Path
 
+from datasets.catalogue import SETS
+from outpace.bench.ann.log import Log
+
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def collect(folder: Path) -> Path:
-    """Copy one run; the result file that was written."""
-    found = json.loads((folder / "results.json").read_text())
-    contests = found["contests"]
-    if len(contests) != 1 or contests[0]["stage"] != "final":
-        told = ", ".join(f"{each['data']} {each['track']} {each['stage']}" for each in contests) or "nothing"
-        raise SystemExit(f"{folder} holds {told}: a result is one data set on one track in its final stage")
-    name = f"{contests[0]['data']}-{contests[0]['track']}"
-    target = ROOT / "benchmarks" / "results" / f"ann-bench-{name}.json"
-    target.write_text(json.dumps(found, indent=1) + "\n")
-    shutil.copyfile(folder / f"{name}.svg", ROOT / "docs" / "images" / f"ann-bench-{name}.svg")
-    return target
+COLUMNS = ("round", "peer", "version", "configuration", "effort", "recall", "answered", "wall_seconds", "cpu_seconds")
+
+
+def collect(folder: Path, root: Path) -> list[Path]:
+    """Copy what one run found into a repository; the result files that were written."""
+    whole = json.loads((folder / "results.json").read_text())
+    log = Log(folder / "measurements.jsonl")
+    written = []
+    for contest in whole["contests"]:
+        if contest["stage"] != "final":
+            raise SystemExit(
+                f"{folder} holds {contest['data']} {contest['track']} {contest['stage']}: run its final stage"
+            )
+        own = {key: contest[key] for key in ("data", "track")}
+        part = whole | {
+            key: [row for row in rows if all(row.get(name, value) == value for name, value in own.items())]
+            for key, rows in whole.items()
+            if key in ("contests", "levels", "ratios", "points", "indexes", "failures")
+        }
+        if own["data"] in SETS:
+            part = {"about": SETS[own["data"]].about} | part
+        target = root / "benchmarks" / "results" / f"ann-bench-{own['data']}-{own['track']}.json"
+        target.write_text(json.dumps(part, indent=1) + "\n")
+        target.with_suffix(".csv.xz").write_bytes(lzma.compress(timings(log, **own).encode()))
+        picture = f"{own['data']}-{own['track']}.svg"
+        shutil.copyfile(folder / picture, root / "docs" / "images" / f"ann-bench-{picture}")
+        written.append(target)
+    return written
+
+
+def timings(log: Log, data: str, track: str) -> str:
+    """Every measurement of the final stage, as a table."""
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(COLUMNS)
+    for row in log.times():
+        if (row.data, row.track, row.stage, row.status) == (data, track, "final", "ok"):
+            effort = " ".join(f"{name}={value}" for name, value in row.effort.items())
+            numbers = (row.recall, row.answered, f"{row.wall_seconds:.6f}", f"{row.cpu_seconds:.6f}")
+            table.writerow((row.round, row.peer, row.version, row.configuration, effort, *numbers))
+    return text.getvalue()
 
 
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="+", type=Path)
-    for folder in parser.parse_args().folder:
-        print(f"wrote {collect(folder)}")
+    parser.add_argument("--root", type=Path, default=ROOT, help="the repository (default: this one)")
+    given = parser.parse_args()
+    for folder in given.folder:
+        for written in collect(folder, given.root):
+            print(f"wrote {written}")
     return 0
 
 

@@ -45,6 +45,7 @@ K, GROUPS = 10, 10
 ENOUGH = 0.97
 REMARKS = {
     "usearch": "its Python package has no filter: more are fetched than are wanted, and those not allowed are dropped",
+    "exact": "no index: the vectors that a filter allows are copied out with it and all compared, by NumPy",
     "hnswlib": "its filter is a Python function that is called for every candidate",
 }
 

@@ -24,6 +24,7 @@ TONES = {
     "usearch": "#3b6ea8",
     "faiss-hnsw": "#8a6fb0",
     "faiss-ivf": "#b8860b",
+    "exact": "#7a7f85",
 }
 LINE, MUTED = "#e1e5e7", "#626b73"
 LEVEL = "0.9"

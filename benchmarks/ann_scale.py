@@ -40,7 +40,7 @@ SIZES = (10_000, 20_000, 50_000, 100_000, 200_000, 400_000, 700_000)
 LEVELS = (0.90, 0.95, 0.99)
 OURS = "outpace-defaults"
 # One index of each library, chosen before anything was timed.
-CONFIGURATIONS = {OURS: "defaults", "hnswlib": "M16-efc200", "symphonyqg": "R32-EF200"}
+CONFIGURATIONS = {OURS: "defaults", "hnswlib": "M16-efc200", "symphonyqg": "R32-EF400"}
 NEIGHBOURS = 10
 DRAWS = 4000
 

@@ -42,7 +42,7 @@ ENOUGH, SLOWEST = 0.97, 0.1
 CALLS = {1: 50, 100: 5, 10_000: 1}  # calls of each batch size in a round
 LARGE = 10_000  # the batches in which half of an index comes and goes
 BAR = 0.10  # how far an index of ours that was half replaced may be from a fresh one
-CANNOT = {"faiss-hnsw": "faiss cannot remove from HNSW"}
+CANNOT = {"faiss-hnsw": "faiss cannot remove from HNSW", "exact": "it has no index that could change"}
 
 
 def batches(rows: Ids, size: int) -> list[Ids]:

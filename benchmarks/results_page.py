@@ -34,8 +34,9 @@ def page() -> str:
 
 _INTRODUCTION = """# Results
 
-Every table below is made by `python benchmarks/results_page.py` from the files in `benchmarks/results/`, which hold all
-samples, the machine, the date and the command. Losses stand beside wins. Times are of a shared two-core virtual machine
+Every table below is made by `python benchmarks/results_page.py` from the files in `benchmarks/results/`, which hold the
+samples or what was computed from them, the machine, the date and the command; the timings of vector search lie beside
+them as `.csv.xz`. Losses stand beside wins. Times are of a shared two-core virtual machine
 and are there for scale; what is claimed are ratios from interleaved runs."""
 
 
@@ -364,7 +365,9 @@ def ann_scale(result: dict[str, Any]) -> str:
     def told(level: str, peer: str, found: dict[str, Any]) -> dict[str, Any]:
         costs = {f"{int(size):,}": cost["middle"] for size, cost in found["microseconds"].items()}
         grows = between(found["exponent"], "too few sizes")
-        return {"at recall": level, "library": peer, "grows as n to the power": grows, **costs}
+        sizes = found["fitted_sizes"]
+        over = f"{min(sizes):,} to {max(sizes):,}" if sizes else ""
+        return {"at recall": level, "library": peer, "grows as n to the power": grows, "over": over, **costs}
 
     rows = [told(level, peer, found) for level, peers in result["levels"].items() for peer, found in peers.items()]
     columns = list(dict.fromkeys(name for row in rows for name in row))
@@ -384,9 +387,10 @@ def ann_bench(title: str, results: dict[str, dict[str, Any]]) -> str:
         f"## Vector search: queries {title}",
         "Ours over the fastest peer of the cell, at equal recall, from the final stage of "
         "[`outpace bench ann`](bench-ann.md): settings were chosen on the first half of the queries, and these are "
-        "timed on the second. In brackets the interval over rounds, then the peer. Which libraries took part in a run "
-        "is told by its last table, whose build times are for scale alone: indexes are built once, some beside other "
-        "work.",
+        "timed on the second. In brackets the interval over rounds, then the peer. It covers the noise of timing, not "
+        "the choice of queries: at 0.999 a few neighbours decide, so the mean is also given without that level. Which "
+        "libraries took part in a run is told by its last table, whose build times are for scale alone: indexes are "
+        "built once, some beside other work.",
     ]
     for own, who in (("outpace", "With four configurations, as every library has"), ("outpace-defaults", "Defaults")):
         cells = [cell for each in results.values() for cell in each["ratios"] if cell["ours"] == own]
@@ -397,22 +401,30 @@ def ann_bench(title: str, results: dict[str, dict[str, Any]]) -> str:
         rows: dict[str, dict[str, Any]] = {}
         for cell in cells:
             rows.setdefault(cell["data"], {"data": cell["data"]})[cell["recall"]] = _against(cell)
-        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+        common = [float(cell["ratio"]) for cell in levels if cell["ratio"] and float(cell["recall"]) < 0.999]
         parts += [
-            f"**{who}**: geometric mean {mean:.2f} over {len(ratios)} cells of {len(levels)}; the whole interval is at "
-            f"or above 1 in {won} and below 1 in {lost}.",
+            f"**{who}**: geometric mean {geometric_mean(ratios):.2f} over {len(ratios)} cells of {len(levels)}, "
+            f"{geometric_mean(common):.2f} without recall 0.999; the whole interval is at or above 1 in {won} and "
+            f"below 1 in {lost}.",
             table(list(rows.values())),
         ]
     for name, result in results.items():
         contest, facts = result["contests"][0], result["machines"][-1]
+        about = f"{result['about']}. " if result.get("about") else ""
+        absent = [f"{each['library']} {each['index']}: {each['what']}, {each['why']}." for each in result["failures"]]
         parts += [
             f"### {contest['data']}",
-            f"`{result['command']}`, {facts['started']}, {facts['cpu']} with {facts['cores']} cores.",
+            f"{about}`{result['command']}`, {facts['started']}, {facts['cpu']} with {facts['cores']} cores.",
             contest["method"],
             f"![Recall against queries per second](images/{name}.svg)",
+            *(["Not in the comparison: " + " ".join(absent)] if absent else []),
             table(ann_costs(result)),
         ]
     return "\n\n".join(parts)
+
+
+def geometric_mean(ratios: Sequence[float]) -> float:
+    return math.exp(sum(map(math.log, ratios)) / len(ratios))
 
 
 def _against(cell: dict[str, str]) -> str:

@@ -90,7 +90,7 @@ class Outpace:
         self._index.add(vectors, ids=ids, threads=1)
 
     def remove(self, ids: Ids) -> None:
-        self._index.remove(ids)
+        self._index.remove(ids, threads=1)
 
 
 class OutpaceCompact(Outpace):
@@ -281,6 +281,47 @@ class FaissIvf(_Faiss):
         _all_gone(self._index.remove_ids(self._faiss.IDSelectorArray(ids)), ids)
 
 
+class Exact:
+    """No index: what a filter allows is copied out when it is made, and each query is compared with all of it."""
+
+    def version(self) -> str:
+        return f"numpy {np.__version__}"
+
+    def built(self) -> str:
+        return "nothing is built"
+
+    def efforts(self, shape: Shape) -> tuple[float, ...]:
+        del shape
+        return (1.0,)
+
+    def build(self, vectors: Floats, metric: Metric, capacity: int, threads: int) -> None:
+        del capacity, threads
+        self._vectors, self._metric = vectors, metric
+        self.allow([np.ones(len(vectors), dtype=np.bool_)])
+
+    def allow(self, masks: Masks) -> None:
+        self._rows = [np.flatnonzero(mask) for mask in masks]
+        self._parts = [self._vectors[rows] for rows in self._rows]
+        self._squares = [np.einsum("ij,ij->i", part, part) if self._metric == "l2" else 0.0 for part in self._parts]
+
+    def set(self, effort: float) -> None:
+        del effort
+
+    def search(self, query: Floats, k: int) -> Any:
+        return self.search_allowed(query, k, 0)
+
+    def search_allowed(self, query: Floats, k: int, mask: int) -> Any:
+        distances = self._squares[mask] - 2 * (self._parts[mask] @ query)
+        near = np.argpartition(distances, k)[:k] if k < len(distances) else np.arange(len(distances))
+        return self._rows[mask][near[np.argsort(distances[near])]]
+
+    def add(self, vectors: Floats, ids: Ids) -> None:
+        raise NotImplementedError("there is no index that could change")
+
+    def remove(self, ids: Ids) -> None:
+        raise NotImplementedError("there is no index that could change")
+
+
 def _all_gone(removed: int, ids: Ids) -> None:
     """Both libraries say how many they removed, and are silent about those that they do not know."""
     if removed != len(ids):
@@ -298,6 +339,7 @@ LIBRARIES: dict[str, type[Library]] = {
     "usearch": Usearch,
     "faiss-hnsw": FaissHnsw,
     "faiss-ivf": FaissIvf,
+    "exact": Exact,
 }
 # Ours by profile, where building and memory are compared.
 COMPACT = "outpace-compact"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import lzma
 import os
 import signal
 import subprocess
@@ -92,6 +93,24 @@ def test_the_batch_track_finds_the_same_neighbours(data: Path) -> None:
     for row in measured(data):
         found[row.track][row.stage, int(row.effort["effort"])] = row.recall
     assert found["single"] == found["batch"] != {}
+
+
+def test_what_was_found_is_collected_with_every_timing(data: Path) -> None:
+    for track in ("single", "batch"):
+        assert bench(data, "Quick", more=("--track", track)).returncode == 0
+    root = data.parent / "repository"
+    for folder in ("benchmarks/results", "docs/images"):
+        (root / folder).mkdir(parents=True)
+    script = HERE.parents[1] / "benchmarks" / "ann_collect.py"
+    subprocess.run([sys.executable, script, data.parent / "out", "--root", root], check=True)
+    for track in ("single", "batch"):
+        found = json.loads((root / "benchmarks" / "results" / f"ann-bench-tiny-{track}.json").read_text())
+        assert [contest["track"] for contest in found["contests"]] == [track]
+        assert {row["track"] for row in found["levels"]} == {track}
+        table = lzma.decompress((root / "benchmarks" / "results" / f"ann-bench-tiny-{track}.csv.xz").read_bytes())
+        timed = [row for row in measured(data) if (row.track, row.stage) == (track, "final")]
+        assert len(table.decode().splitlines()) == 1 + len(timed)
+        assert (root / "docs" / "images" / f"ann-bench-tiny-{track}.svg").is_file()
 
 
 def test_a_second_call_builds_and_measures_nothing_again(data: Path) -> None:

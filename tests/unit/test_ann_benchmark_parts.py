@@ -105,6 +105,19 @@ def test_efforts_begin_small_and_rise_for_every_library() -> None:
         assert list(efforts) == sorted(set(efforts)), name
 
 
+@pytest.mark.parametrize("metric", ["l2", "cosine"])
+def test_without_an_index_the_nearest_of_those_allowed_are_found(metric: Any) -> None:
+    vectors = np.random.default_rng(1).standard_normal((200, 6)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    library = LIBRARIES["exact"]()
+    library.build(vectors, metric, 200, 1)
+    mask = np.arange(200) % 3 == 0
+    library.allow([mask, np.arange(200) < 4])
+    order = np.argsort(((vectors - vectors[7]) ** 2).sum(axis=1))
+    assert library.search_allowed(vectors[7], 5, 0).tolist() == [each for each in order.tolist() if mask[each]][:5]
+    assert sorted(library.search_allowed(vectors[7], 5, 1).tolist()) == [0, 1, 2, 3]
+
+
 def test_ours_must_be_among_the_libraries() -> None:
     assert chosen(None)[0] == OURS
     assert chosen(["hnswlib", OURS]) == (OURS, "hnswlib")

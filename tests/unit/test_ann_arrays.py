@@ -229,7 +229,8 @@ def test_precision_is_half_where_that_keeps_the_neighbours_and_full_elsewhere() 
     assert Index.build(VECTORS + 3000).stats()["exact"] == "float32"
     assert Index.build(VECTORS * 1e6).stats()["exact"] == "float32"
     assert Index.build(VECTORS * 1e-9).stats()["exact"] == "float32"
-    assert Index.build(VECTORS * 1e6, metric="cosine").stats()["exact"] == "float16"
+    wide = np.random.default_rng(5).standard_normal((400, 12), dtype=np.float32)
+    assert Index.build(wide * 1e6, metric="cosine").stats()["exact"] == "float16"
     bytes_ = np.random.default_rng(5).integers(1, 255, (300, 2)).astype(np.uint8)
     assert Index.build(bytes_).stats()["exact"] == "uint8"
     assert Index.build(bytes_, metric="cosine").stats()["exact"] == "float32"

@@ -27,9 +27,9 @@ def test_the_copy_without_the_held_out_vectors_is_counted(monkeypatch: pytest.Mo
     peak = index._native.Handle.estimate_peak(vectors, 0, 0, True, False)
     monkeypatch.setattr(index, "free_bytes", lambda: peak + vectors.nbytes // 2)
     with pytest.raises(MemoryError):
-        Index.build(vectors, engine="partitions")
+        Index.build(vectors, engine="partitions", precision="half")
     monkeypatch.setattr(index, "free_bytes", lambda: peak + vectors.nbytes)
-    Index.build(vectors, engine="partitions")
+    Index.build(vectors, engine="partitions", precision="half")
 
 
 def test_where_nothing_is_told_nothing_is_known(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def test_glass_re_ranks_deeper_where_more_is_asked_for() -> None:
     assert [k for _, k in inner.asked] == [10, 10, 40, 40]
     refined = {each.opened["search"]: {effort.get("ask") for effort in each.efforts} for each in
                find("glass").configurations(SHAPES[2])}  # fmt: skip
-    assert refined == {"SQ8": {10, 20, 40}, "BF16": {None}}
+    assert refined == {"SQ8": {10, 20, 40, 100}, "BF16": {None}}
 
 
 def test_an_index_of_scann_is_found_where_its_folder_is_now() -> None:

@@ -31,6 +31,13 @@ bool cheaper_to_compare(const Ground& ground, const Settings& settings, std::uin
     return double(matches) * row < ranked + scanned + sketched + settings.depth * row;
 }
 
+// Deeper refinement goes with more slack, as in the grids that a calibration measures: whoever looks at many
+// must not have lost the last neighbour to a rough estimate, and whoever looks at few wants to be fast.
+float slack_for(int depth, double near) {
+    const double times = depth / std::max(near, 1.0);
+    return times < 1.4 ? 0.8f : float(std::clamp(1 + 0.5 * std::log2(times / 5), 1.0, 2.0));
+}
+
 std::atomic<std::uint64_t> moments{0};
 
 bool is_live(const Store& store, Slot slot) {
@@ -93,7 +100,7 @@ Settings Index::settings_for(const Wanted& wanted, std::size_t k, const Filter* 
         // With the effort, or it would cap recall whatever the effort is.
         settings.depth =
             int(std::min(there, std::max(2 * near, near + std::clamp(*wanted.effort / 4, 10, 250))));
-        settings.slack = 1.0f;
+        settings.slack = slack_for(wanted.depth.value_or(settings.depth), near);
     } else {
         const float recall = wanted.recall.value_or(usual_recall);
         const float share = filter ? float(double(filter->count) / there) : 1.0f;

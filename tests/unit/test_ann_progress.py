@@ -7,12 +7,21 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 from outpace.ann import Index
 from outpace.ann.progress import ERASE, PATIENCE, STAGES, Line, shown
+
+
+@pytest.fixture(autouse=True)
+def _ctrl_c_is_heard() -> Iterator[None]:
+    """A shell without job control starts what runs in the background with Ctrl-C ignored, and then nothing hears it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 class Terminal(io.StringIO):

@@ -376,6 +376,26 @@ def test_real_queries_stay_with_an_index_and_its_file(vectors: Rows, queries: Ro
         assert (each.stats()["calibration_queries"], each.stats()["changed"]) == (70, 0)
 
 
+def test_searches_go_on_while_the_graph_is_repaired() -> None:
+    vectors = clustered(7, 15_000, AROUND)
+    index = Index.build(vectors, engine="graph")
+    took: list[float] = []
+
+    def remove() -> None:
+        begin = time.perf_counter()
+        index._handle.remove(np.arange(0, len(vectors), 4), 1)  # so many that rows are repaired around them
+        took.append(time.perf_counter() - begin)
+
+    removing = threading.Thread(target=remove)
+    removing.start()
+    pauses, last = [0.0], time.perf_counter()
+    while removing.is_alive():
+        assert index.search(vectors[1], 1, effort=20)[0][0] == 1
+        pauses.append(time.perf_counter() - last)
+        last += pauses[-1]
+    assert max(pauses) < took[0] / 2  # under the lock that searches need it would be nearly all of it
+
+
 def test_an_index_that_is_measured_answers_though_an_addition_waits(vectors: Rows) -> None:
     index = Index.build(vectors[:3000], engine="partitions")
     waiting = threading.Thread(target=index._handle.add, args=(vectors[3000:3001], np.array([3000]), 1, 1))

@@ -3,7 +3,8 @@
     python benchmarks/ann_collect.py FOLDER...        results/ann-bench-DATA-TRACK.json and .csv.xz, docs/images/...svg
 
 Each folder is the `--out` of a run; of every data set and track whose final stage it holds there will be a result. The
-table in `.csv.xz` has every timing of the final stage, so that intervals can be computed again.
+table in `.csv.xz` has every timing of the final stage and what each query missed, so that intervals can be computed
+again.
 """
 
 from __future__ import annotations
@@ -23,7 +24,18 @@ from outpace.bench.ann.log import Log
 ROOT = Path(__file__).resolve().parents[1]
 
 
-COLUMNS = ("round", "peer", "version", "configuration", "effort", "recall", "answered", "wall_seconds", "cpu_seconds")
+COLUMNS = (
+    "round",
+    "peer",
+    "version",
+    "configuration",
+    "effort",
+    "recall",
+    "answered",
+    "wall_seconds",
+    "cpu_seconds",
+    "missed",
+)
 
 
 def collect(folder: Path, root: Path) -> list[Path]:
@@ -60,7 +72,7 @@ def timings(log: Log, data: str, track: str) -> str:
     for row in log.times():
         if (row.data, row.track, row.stage, row.status) == (data, track, "final", "ok"):
             effort = " ".join(f"{name}={value}" for name, value in row.effort.items())
-            numbers = (row.recall, row.answered, f"{row.wall_seconds:.6f}", f"{row.cpu_seconds:.6f}")
+            numbers = (row.recall, row.answered, f"{row.wall_seconds:.6f}", f"{row.cpu_seconds:.6f}", row.missed)
             table.writerow((row.round, row.peer, row.version, row.configuration, effort, *numbers))
     return text.getvalue()
 

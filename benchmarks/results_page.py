@@ -388,12 +388,14 @@ def ann_scale(result: dict[str, Any]) -> str:
 
 def ann_bench(title: str, results: dict[str, dict[str, Any]]) -> str:
     """Vector search against the best peer of each cell, over all data sets."""
+    timed = [each["contests"][0]["data"] for each in results.values() if not each["contests"][0].get("sampled")]
+    but = f" (not for {' and '.join(timed)}, measured before that was kept)" if timed else ""
     parts = [
         f"## Vector search: queries {title}",
         "Ours over the fastest peer of the cell, at equal recall, from the final stage of "
         "[`outpace bench ann`](bench-ann.md): settings were chosen on the first half of the queries, and these are "
-        "timed on the second. In brackets the interval over rounds, then the peer. It covers the noise of timing, not "
-        "the choice of queries: at 0.999 a few neighbours decide, so the mean is also given without that level. Which "
+        "timed on the second. In brackets the interval, then the peer. It covers the noise of timing and the choice of "
+        f"queries{but}. At 0.999 a few neighbours decide, so the mean is also given without that level. Which "
         "libraries took part in a run is told by its last table, whose build times are for scale alone: indexes are "
         "built once, some beside other work.",
     ]

@@ -24,13 +24,18 @@ _STEPS = 100
 
 @dataclass(frozen=True)
 class Reading:
-    """One timed sweep over the queries: which strand of which library, at what effort, in which round."""
+    """One timed sweep over the queries: which strand of which library, at what effort, in which round.
+
+    `missed` has a digit for each query (sampling.py), or none where that was not kept.
+    """
 
     strand: str
     effort: float
     round: int
     recall: float
     qps: float
+    missed: str = ""
+    k: int = 10
 
 
 @dataclass(frozen=True)

@@ -72,6 +72,7 @@ class TimeRow(msgspec.Struct, frozen=True, tag="time"):
     cpu_seconds: float = 0.0
     recall: float | None = None
     load_average: float = 0.0
+    missed: str = ""
 
     @property
     def qps(self) -> float:

@@ -168,7 +168,14 @@ def record(summary: Summary, command: str) -> dict[str, Any]:
         "command": command,
         "machines": [msgspec.to_builtins(each) for each in summary.machines],
         "contests": [
-            {"data": each.data, "track": each.track, "stage": each.stage, "rounds": each.rounds, "method": method(each)}
+            {
+                "data": each.data,
+                "track": each.track,
+                "stage": each.stage,
+                "rounds": each.rounds,
+                "sampled": each.sampled,
+                "method": method(each),
+            }
             for each in summary.contests
         ],
         "levels": _records(levels(summary)),
@@ -245,7 +252,8 @@ def method(contest: Contest) -> str:
     """How a table came about, in two sentences."""
     half = "second" if contest.stage == "final" else "first"
     sure = max((speed.spread.sure for each in contest.speeds.values() for speed in each if speed.spread), default=0.0)
-    spread = f"Brackets: {sure:.0%} interval of the median over rounds." if sure else "One round: no interval."
+    over = "over rounds and over the choice of queries" if contest.sampled else "of the median over rounds"
+    spread = f"Brackets: {sure:.0%} interval {over}." if sure else "One round: no interval."
     how = "one by one" if contest.track == "single" else "in one call"
     return (
         f"Stage {contest.stage}, {contest.rounds} rounds, queries {contest.begin} to {contest.end}: those are "

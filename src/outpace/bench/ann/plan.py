@@ -68,7 +68,7 @@ def reading(row: TimeRow) -> Reading:
     """A measurement as the curves take it."""
     first = next(iter(row.effort.values()))
     recall = float("nan") if row.recall is None else row.recall
-    return Reading(strand(row.configuration, row.effort), float(first), row.round, recall, row.qps)
+    return Reading(strand(row.configuration, row.effort), float(first), row.round, recall, row.qps, row.missed, row.k)
 
 
 def readings(rows: Iterable[TimeRow]) -> dict[str, list[Reading]]:

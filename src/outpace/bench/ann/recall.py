@@ -1,4 +1,4 @@
-"""Recall: which of the answers are true neighbours, ties counted as true and repeated answers once."""
+"""Recall: how many true neighbours the answers miss, ties counted as true and repeated answers once."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _SLACK = 1e-6
 _CHUNK = 256
 
 
-def recall(answers: Ids, train: Floats, queries: Floats, neighbors: Ids, k: int) -> float:
-    """The share of answers that are no farther away than the true k-th neighbour.
+def missed(answers: Ids, train: Floats, queries: Floats, neighbors: Ids, k: int) -> npt.NDArray[np.int64]:
+    """For each query, how many of its k answers are farther away than the true k-th neighbour.
 
     Distances are computed anew for the answers and for the true neighbours alike, so a library that returns another
     vector at the same distance is right, as it is in ann-benchmarks, and one that returns the same vector twice is not.
     """
-    found = 0
+    counts = np.zeros(len(answers), dtype=np.int64)
     for begin in range(0, len(answers), _CHUNK):
         rows = slice(begin, begin + _CHUNK)
         asked = queries[rows].astype(np.float64)
@@ -26,8 +26,18 @@ def recall(answers: Ids, train: Floats, queries: Floats, neighbors: Ids, k: int)
         given = answers[rows, :k]
         real = (given >= 0) & (given < len(train)) & _first_of_its_kind(given)
         near = _squared(np.where(real, given, 0), train, asked) <= limit * (1 + _SLACK) + 1e-12
-        found += int((near & real).sum())
-    return found / (len(answers) * k) if len(answers) else float("nan")
+        counts[rows] = k - (near & real).sum(axis=1)
+    return counts
+
+
+def recall(answers: Ids, train: Floats, queries: Floats, neighbors: Ids, k: int) -> float:
+    """The share of neighbours that were found."""
+    return found(missed(answers, train, queries, neighbors, k), k)
+
+
+def found(counts: npt.NDArray[np.int64], k: int) -> float:
+    """Recall, from what was missed for each query."""
+    return 1 - float(counts.sum()) / (len(counts) * k) if len(counts) else float("nan")
 
 
 def _squared(ids: Ids, train: Floats, queries: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

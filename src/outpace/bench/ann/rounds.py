@@ -19,7 +19,8 @@ from outpace.bench.ann.peers.base import Parameters
 from outpace.bench.ann.plan import Slice, effort_key
 from outpace.bench.ann.pool import Pool
 from outpace.bench.ann.process import PeerFailed
-from outpace.bench.ann.recall import recall
+from outpace.bench.ann.recall import found, missed
+from outpace.bench.ann.sampling import written
 from outpace.judge.cores import exclusive, kept_off
 
 # A call in one batch cannot be cut short, so that it is waited for much longer than for single queries.
@@ -151,14 +152,15 @@ class Bench:
             return msgspec.structs.replace(row, status="failed", reason=f"answered with {type(reply).__name__}")
         answers = np.frombuffer(reply.ids, dtype=np.int64).reshape(reply.count, rules.k)
         rows = slice(rules.queries.begin, rules.queries.begin + reply.count)
-        found = recall(answers, self.dataset.train, self.dataset.queries[rows], self.dataset.neighbors[rows], rules.k)
+        counts = missed(answers, self.dataset.train, self.dataset.queries[rows], self.dataset.neighbors[rows], rules.k)
         return msgspec.structs.replace(
             row,
             answered=reply.count,
             wall_seconds=reply.wall_seconds,
             cpu_seconds=reply.cpu_seconds,
-            recall=found,
+            recall=found(counts, rules.k),
             load_average=load,
+            missed=written(counts) if rules.stage == "final" else "",  # the screening has no intervals
         )
 
     def _blank(self, entry: Entry, effort: Parameters, rules: Rules, number: int) -> TimeRow:

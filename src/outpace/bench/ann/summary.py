@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from outpace.bench.ann.curve import (
     Cell,
+    Curve,
+    Figure,
     Interval,
     Point,
     Reading,
@@ -22,6 +24,7 @@ from outpace.bench.ann.log import BuildRow, Log, MachineRow, MissingRow, Stage, 
 from outpace.bench.ann.peers import OWN
 from outpace.bench.ann.peers.outpace_ import DEFAULTS, OURS
 from outpace.bench.ann.plan import readings
+from outpace.bench.ann.sampling import combined, drawn, draws, wider
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class Speed:
 
 @dataclass(frozen=True)
 class Contest:
-    """One data set on one track, from the last stage that was run."""
+    """One data set on one track, from the last stage that was run; `sampled` where intervals cover other queries."""
 
     data: str
     track: Track
@@ -44,6 +47,7 @@ class Contest:
     begin: int
     end: int
     waiting: float
+    sampled: bool
     fronts: dict[str, list[Point]]
     speeds: dict[str, list[Speed]]
     cells: dict[str, list[Cell]]
@@ -114,27 +118,44 @@ def _newest(rows: Sequence[TimeRow]) -> list[TimeRow]:
     return [row for row in rows if row.data_key == keys[row.data] and row.version == versions.get((row.data, row.peer))]
 
 
-def _contest(data: str, track: Track, rows: Sequence[TimeRow], told: dict[str, Callable[..., float | None]]) -> Contest:
+def _contest(data: str, track: Track, rows: Sequence[TimeRow], told: dict[str, Figure]) -> Contest:
     stage: Stage = "final" if any(row.stage == "final" for row in rows) else "screen"
     rows = [row for row in rows if row.stage == stage]
     # Recall and speed of another slice of queries are another curve.
     begin, end = rows[-1].begin, rows[-1].end
     found = readings(row for row in rows if (row.begin, row.end) == (begin, end))
     peers = {peer: each for peer, each in found.items() if peer not in OWN}
+    taken = draws([each for readings_of in found.values() for each in readings_of])
+    others = {peer: drawn(each, taken) for peer, each in found.items()}
     cells = {
-        own: [compare(name, figure, found[own], peers) for name, figure in told.items()]
+        own: [_cell(name, figure, own, found[own], peers, others) for name, figure in told.items()]
         for own in (OURS, DEFAULTS)
         if own in found
     }
     speeds = {
-        peer: [_speed(name, figure, each) for name, figure in told.items()] for peer, each in sorted(found.items())
+        peer: [_speed(name, figure, each, others[peer]) for name, figure in told.items()]
+        for peer, each in sorted(found.items())
     }
     fronts = {peer: front(curve(each)) for peer, each in sorted(found.items())}
     rounds = len({row.round for row in rows})
     timed = [row for row in rows if row.status == "ok"]
     waited = sum(row.waited for row in timed) / max(len(timed), 1)
-    return Contest(data, track, stage, rounds, begin, end, waited, fronts, speeds, cells)
+    return Contest(data, track, stage, rounds, begin, end, waited, len(taken) > 0, fronts, speeds, cells)
 
 
-def _speed(name: str, figure: Callable[..., float | None], each: Sequence[Reading]) -> Speed:
-    return Speed(name, figure(curve(each)), interval(list(by_round(each, figure).values())))
+def _cell(
+    name: str,
+    figure: Figure,
+    own: str,
+    ours: Sequence[Reading],
+    peers: Mapping[str, Sequence[Reading]],
+    others: Mapping[str, Sequence[Curve]],
+) -> Cell:
+    cell = compare(name, figure, ours, peers)
+    return cell if cell.best_peer is None else wider(cell, figure, others[own], others[cell.best_peer])
+
+
+def _speed(name: str, figure: Figure, each: Sequence[Reading], others: Sequence[Curve]) -> Speed:
+    timing = interval(list(by_round(each, figure).values()))
+    speeds = [speed for speed in map(figure, others) if speed is not None]
+    return Speed(name, figure(curve(each)), combined(timing, speeds) if timing else None)

@@ -3,8 +3,8 @@
     python benchmarks/ann_collect.py FOLDER...        results/ann-bench-DATA-TRACK.json and .csv.xz, docs/images/...svg
 
 Each folder is the `--out` of a run; of every data set and track whose final stage it holds there will be a result. The
-table in `.csv.xz` has every timing of the final stage and what each query missed, so that intervals can be computed
-again.
+table in `.csv.xz` has every timing of the final stage and, as a digit (base 36) for each query, how many of its
+neighbours were missed, so that everything can be computed again. Read that column as text.
 """
 
 from __future__ import annotations
@@ -20,22 +20,16 @@ from pathlib import Path
 
 from datasets.catalogue import SETS
 from outpace.bench.ann.log import Log
+from outpace.bench.ann.plan import setting
+from outpace.bench.ann.summary import newest, of_stage
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
 COLUMNS = (
-    "round",
-    "peer",
-    "version",
-    "configuration",
-    "effort",
-    "recall",
-    "answered",
-    "wall_seconds",
-    "cpu_seconds",
+    "round", "peer", "version", "configuration", "effort", "recall", "known", "answered", "wall_seconds", "cpu_seconds",
     "missed",
-)
+)  # fmt: skip
 
 
 def collect(folder: Path, root: Path) -> list[Path]:
@@ -65,14 +59,23 @@ def collect(folder: Path, root: Path) -> list[Path]:
 
 
 def timings(log: Log, data: str, track: str) -> str:
-    """Every measurement of the final stage, as a table."""
+    """Every measurement of the final stage, as a table; `known` is the recall on which settings were chosen."""
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(COLUMNS)
-    for row in log.times():
-        if (row.data, row.track, row.stage, row.status) == (data, track, "final", "ok"):
+    rows = [row for row in newest(log.times()) if (row.data, row.track) == (data, track)]
+    known = {setting(row): row.recall for row in rows if row.stage == "screen"}
+    for row in of_stage(rows, "final"):
+        if row.status == "ok":
             effort = " ".join(f"{name}={value}" for name, value in row.effort.items())
-            numbers = (row.recall, row.answered, f"{row.wall_seconds:.6f}", f"{row.cpu_seconds:.6f}", row.missed)
+            numbers = (
+                row.recall,
+                known.get(setting(row)),
+                row.answered,
+                f"{row.wall_seconds:.6f}",
+                f"{row.cpu_seconds:.6f}",
+                row.missed,
+            )
             table.writerow((row.round, row.peer, row.version, row.configuration, effort, *numbers))
     return text.getvalue()
 

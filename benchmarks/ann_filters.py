@@ -250,7 +250,7 @@ def case_told(case: Case, readings: dict[str, list[Reading]]) -> dict[str, Any]:
         "points": {
             name: [
                 [point.effort, round(point.recall, 4), round(point.qps, 1)]
-                for strand in curve(each)
+                for strand in curve(each).strands.values()
                 for point in strand
             ]
             for name, each in readings.items()

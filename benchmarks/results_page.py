@@ -389,22 +389,23 @@ def ann_scale(result: dict[str, Any]) -> str:
 def ann_bench(title: str, results: dict[str, dict[str, Any]]) -> str:
     """Vector search against the best peer of each cell, over all data sets."""
     timed = [each["contests"][0]["data"] for each in results.values() if not each["contests"][0].get("sampled")]
-    but = f" (not for {' and '.join(timed)}, measured before that was kept)" if timed else ""
+    before = f" For {', '.join(timed)} it covers timing alone." if timed else ""
     parts = [
         f"## Vector search: queries {title}",
         "Ours over the fastest peer of the cell, at equal recall, from the final stage of "
-        "[`outpace bench ann`](bench-ann.md): settings were chosen on the first half of the queries, and these are "
-        "timed on the second. In brackets the interval, then the peer. It covers the noise of timing and the choice of "
-        f"queries{but}. At 0.999 a few neighbours decide, so the mean is also given without that level. Which "
-        "libraries took part in a run is told by its last table, whose build times are for scale alone: indexes are "
-        "built once, some beside other work.",
+        "[`outpace bench ann`](bench-ann.md): settings are chosen on the first half of the queries, and timed and "
+        "counted on the second. In brackets the interval, then the peer. The interval covers the noise of timing and "
+        f"which queries recall is counted on, not how long other queries would take, nor an index built anew.{before} "
+        "At 0.999 a few neighbours decide, so the mean is also given without that level; a lower end of 0 means that with other "
+        "queries ours may not reach the level. Which libraries took part in a run is told by its last table, whose "
+        "build times are for scale alone: indexes are built once, some beside other work.",
     ]
     for own, who in (("outpace", "With four configurations, as every library has"), ("outpace-defaults", "Defaults")):
         cells = [cell for each in results.values() for cell in each["ratios"] if cell["ours"] == own]
         levels = [cell for cell in cells if "-" not in cell["recall"]]
         ratios = [float(cell["ratio"]) for cell in levels if cell["ratio"]]
-        won = sum(float(cell["low"]) >= 1 for cell in levels if cell["ratio"])
-        lost = sum(float(cell["high"]) < 1 for cell in levels if cell["ratio"])
+        sure = [cell for cell in levels if cell["ratio"] and float(cell["confidence"]) >= 0.95]
+        won, lost = sum(float(cell["low"]) >= 1 for cell in sure), sum(float(cell["high"]) < 1 for cell in sure)
         rows: dict[str, dict[str, Any]] = {}
         for cell in cells:
             rows.setdefault(cell["data"], {"data": cell["data"]})[cell["recall"]] = _against(cell)
@@ -431,7 +432,7 @@ def ann_bench(title: str, results: dict[str, dict[str, Any]]) -> str:
 
 
 def geometric_mean(ratios: Sequence[float]) -> float:
-    return math.exp(sum(map(math.log, ratios)) / len(ratios))
+    return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else math.nan
 
 
 def _against(cell: dict[str, str]) -> str:

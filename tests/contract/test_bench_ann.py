@@ -81,7 +81,7 @@ def test_both_stages_run_and_everything_is_written(data: Path) -> None:
     for row in final:
         assert len(row.missed) == QUERIES - QUERIES // 2
         assert row.recall == pytest.approx(1 - sum(int(each, 36) for each in row.missed) / (10 * len(row.missed)))
-    assert "over rounds and over the choice of queries" in page
+    assert "over rounds, and over the queries that recall is counted on" in page
     assert {(row.begin, row.end) for row in measured(data) if row.stage == "screen"} == {(0, QUERIES // 2)}
     assert {row.recall for row in measured(data) if row.peer == "exact"} == {1.0}
     full = [row.recall for row in measured(data) if row.peer == "ann_peers:Quick" and row.effort["effort"] == 3]

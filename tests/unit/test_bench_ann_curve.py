@@ -58,7 +58,7 @@ def test_readings_without_a_number_are_left_out() -> None:
         Reading("a", 1.8, 0, 0.99, 0.0),
     ]
     assert curve(sound + broken) == curve(sound)
-    assert curve(broken) == ()
+    assert curve(broken).strands == {}
 
 
 def test_speed_that_rises_with_effort_is_noise_and_is_averaged_out() -> None:
@@ -84,6 +84,36 @@ def test_strands_are_curves_of_their_own_and_the_faster_one_counts() -> None:
     # Joining .94 of one strand to .96 of the other would claim a speed that neither has.
     assert at_level(curve(shallow + deep), 0.95) == pytest.approx(expected)
     assert at_level(curve(shallow + deep), 0.98) == at_level(curve(deep), 0.98)
+
+
+def guided(name: str, *points: tuple[float, float, float]) -> list[Reading]:
+    """Readings of one strand, each (recall, qps, recall on the queries that settings were chosen on)."""
+    return [Reading(name, effort, 0, recall, qps, known) for effort, (recall, qps, known) in enumerate(points, 1)]
+
+
+def test_luck_on_the_queries_that_decide_does_not_choose_the_strand() -> None:
+    steady = guided("steady", (0.90, 1000, 0.90), (0.99, 500, 0.99))
+    lucky = guided("lucky", (0.91, 900, 0.89), (0.99, 800, 0.96), (0.999, 100, 0.99))
+    assert at_level(curve(steady + lucky), 0.99) == pytest.approx(500)
+    assert at_level(curve(strand((0.90, 1000), (0.99, 500)) + lucky), 0.99) == pytest.approx(800), "none to guide it"
+
+
+def test_where_the_chosen_strand_misses_the_level_the_next_one_is_used() -> None:
+    first = guided("first", (0.98, 900, 0.99))
+    second = guided("second", (0.99, 300, 0.99))
+    third = guided("third", (0.999, 400, 0.98))
+    assert at_level(curve(first + second + third), 0.99) == pytest.approx(300)
+    assert at_level(curve(first + third), 0.99) == pytest.approx(400)
+    assert at_level(curve(first), 0.99) is None
+
+
+def test_every_round_uses_the_strand_that_all_rounds_together_choose() -> None:
+    readings = [
+        Reading(name, 1, number, 0.95, qps[number], 0.95)
+        for name, qps in {"a": (100, 100, 100), "b": (90, 150, 90)}.items()
+        for number in range(3)
+    ]
+    assert by_round(readings, figures([0.9])["0.9"]) == pytest.approx({0: 100, 1: 100, 2: 100})
 
 
 def test_the_front_has_no_setting_that_another_one_beats() -> None:

@@ -1,9 +1,10 @@
 """Curves: timings at many efforts become queries per second at a level of recall, ratios, and their intervals.
 
 Along the efforts of one strand (one index, one re-ranking depth) speed can only fall and recall can only rise, so both
-are fitted monotonically; a library's curve is the upper envelope of its strands, between whose points the logarithm of
-the speed is straight. A library whose cheapest setting is above a level enters that level with it; a level that it
-cannot reach is None, and stays None in every figure made of it.
+are fitted monotonically, and between two points the logarithm of the speed is straight. At a level a library uses the
+strand that is the fastest by the recall of other queries than those that recall is reported for. A library whose
+cheapest setting is above a level enters that level with it; a level that it cannot reach is None, and stays None in
+every figure made of it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ _STEPS = 100
 class Reading:
     """One timed sweep over the queries: which strand of which library, at what effort, in which round.
 
-    `missed` has a digit for each query (sampling.py), or none where that was not kept.
+    `known` is its recall for the queries that settings were chosen on. `missed` has a digit for each query
+    (sampling.py), or none where that was not kept.
     """
 
     strand: str
@@ -34,17 +36,19 @@ class Reading:
     round: int
     recall: float
     qps: float
+    known: float = math.nan
     missed: str = ""
     k: int = 10
 
 
 @dataclass(frozen=True)
 class Point:
-    """A setting's recall and speed."""
+    """A setting's recall and speed, and its recall for the queries that settings were chosen on."""
 
     effort: float
     recall: float
     qps: float
+    known: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,19 @@ class Interval:
     sure: float
 
 
-Curve = tuple[tuple[Point, ...], ...]
+Strand = tuple[Point, ...]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A library's strands by name, and its guides: the same strands with the recall of the other queries.
+
+    The fastest of many strands on the queries that recall is reported for would be lucky as well as fast, the more so
+    the more strands a library has. So the guides say which one is used; where there are none, strands guide themselves.
+    """
+
+    strands: Mapping[str, Strand]
+    guides: Mapping[str, Strand]
 
 
 def medians(readings: Iterable[Reading]) -> dict[str, list[Point]]:
@@ -69,11 +85,12 @@ def medians(readings: Iterable[Reading]) -> dict[str, list[Point]]:
     strands: dict[str, list[Point]] = defaultdict(list)
     for (strand, effort), each in sorted(groups.items()):
         recall = statistics.median(reading.recall for reading in each)
-        strands[strand].append(Point(effort, recall, statistics.median(reading.qps for reading in each)))
+        speed = statistics.median(reading.qps for reading in each)
+        strands[strand].append(Point(effort, recall, speed, each[0].known))
     return dict(strands)
 
 
-def fitted(points: Sequence[Point]) -> tuple[Point, ...]:
+def fitted(points: Sequence[Point]) -> Strand:
     """A strand with its noise taken out: more effort is never faster and never finds less."""
     ordered = _sound(sorted(points, key=lambda point: point.effort))
     recalls = rising([point.recall for point in ordered])
@@ -109,25 +126,42 @@ def rising(values: Sequence[float]) -> list[float]:
 
 def curve(readings: Iterable[Reading]) -> Curve:
     """A library's curve: the fitted strands of all its configurations."""
-    return tuple(fitted(points) for points in medians(readings).values() if points)
+    found = medians(readings)
+    strands = {name: fitted(points) for name, points in found.items()}
+    if any(math.isnan(point.known) for points in found.values() for point in points):
+        return Curve(strands, strands)
+    guides = {name: [Point(each.effort, each.known, each.qps) for each in points] for name, points in found.items()}
+    return Curve(strands, {name: fitted(points) for name, points in guides.items()})
 
 
-def front(strands: Curve) -> list[Point]:
+def front(whole: Curve) -> list[Point]:
     """The settings worth using: no other one is both faster and better."""
     best: list[Point] = []
-    for point in sorted((each for strand in strands for each in strand), key=lambda p: (-p.recall, -p.qps)):
+    points = [each for strand in whole.strands.values() for each in strand]
+    for point in sorted(points, key=lambda p: (-p.recall, -p.qps)):
         if not best or point.qps > best[-1].qps:
             best.append(point)
     return best[::-1]
 
 
-def at_level(strands: Curve, level: float) -> float | None:
+def at_level(whole: Curve, level: float) -> float | None:
     """Queries per second at this recall, or None where no setting reaches it."""
-    reached = [speed for speed in (_strand_at(strand, level) for strand in strands) if speed is not None]
-    return max(reached, default=None)
+    for name in _by_promise(whole.guides, level):
+        speed = _strand_at(whole.strands.get(name, ()), level)
+        if speed is not None:
+            return speed
+    return None
 
 
-def _strand_at(strand: Sequence[Point], level: float) -> float | None:
+def _by_promise(guides: Mapping[str, Strand], level: float) -> list[str]:
+    """Strands by their speed at this level, the fastest first; behind them, by recall, those that do not reach it."""
+    speeds = {name: _strand_at(strand, level) for name, strand in guides.items()}
+    reaching = sorted((-speed, name) for name, speed in speeds.items() if speed is not None)
+    others = sorted((-guides[name][-1].recall, name) for name, speed in speeds.items() if speed is None)
+    return [name for _, name in reaching + others]
+
+
+def _strand_at(strand: Strand, level: float) -> float | None:
     above = next((at for at, point in enumerate(strand) if point.recall >= level), None)
     if above is None:
         return None
@@ -139,9 +173,9 @@ def _strand_at(strand: Sequence[Point], level: float) -> float | None:
     return math.exp((1 - share) * math.log(lower.qps) + share * math.log(upper.qps))
 
 
-def area(strands: Curve, low: float = AREA[0], high: float = AREA[1]) -> float | None:
+def area(whole: Curve, low: float = AREA[0], high: float = AREA[1]) -> float | None:
     """The mean of log speed over a range of recall, as a speed; None where the range's end is not reached."""
-    speeds = [at_level(strands, low + (high - low) * step / _STEPS) for step in range(_STEPS + 1)]
+    speeds = [at_level(whole, low + (high - low) * step / _STEPS) for step in range(_STEPS + 1)]
     known = [math.log(speed) for speed in speeds if speed is not None]
     if len(known) < len(speeds):
         return None
@@ -152,11 +186,12 @@ Figure = Callable[[Curve], float | None]
 
 
 def by_round(readings: Sequence[Reading], figure: Figure) -> dict[int, float]:
-    """A figure computed from each round alone; rounds that cannot tell it are left out."""
+    """A figure computed from each round alone, with the same strands; rounds that cannot tell it are left out."""
+    guides = curve(readings).guides
     rounds: dict[int, list[Reading]] = defaultdict(list)
     for reading in readings:
         rounds[reading.round].append(reading)
-    told = {number: figure(curve(each)) for number, each in sorted(rounds.items())}
+    told = {number: figure(Curve(curve(each).strands, guides)) for number, each in sorted(rounds.items())}
     return {number: value for number, value in told.items() if value is not None}
 
 
@@ -213,7 +248,7 @@ def figures(levels: Sequence[float] = LEVELS) -> dict[str, Figure]:
     """What a curve is summed up by: its speed at each level, and over the area."""
 
     def at(level: float) -> Figure:
-        return lambda strands: at_level(strands, level)
+        return lambda whole: at_level(whole, level)
 
     return {f"{level:g}": at(level) for level in levels} | {f"{AREA[0]:g}-{AREA[1]:g}": area}
 

@@ -16,6 +16,7 @@ from markupsafe import Markup
 from outpace.bench.ann.builds import slug
 from outpace.bench.ann.curve import Cell, Interval
 from outpace.bench.ann.peers.outpace_ import DEFAULTS, OURS
+from outpace.bench.ann.sampling import CONFIDENCE
 from outpace.bench.ann.summary import Contest, IndexLine, Summary
 from outpace.report.page import write
 from outpace.report.svg import tidy
@@ -204,9 +205,9 @@ def speed_table(contest: Contest) -> Table:
 def _told(qps: float | None, spread: Interval | None) -> str:
     if qps is None:
         return "not reached"
-    return (
-        f"{qps:,.0f}" if spread is None or spread.sure == 0 else f"{qps:,.0f} [{spread.low:,.0f} to {spread.high:,.0f}]"
-    )
+    if spread is None or spread.sure == 0:
+        return f"{qps:,.0f}"
+    return f"{qps:,.0f} [{spread.low:,.0f} to {spread.high:,.0f}{_unsure(spread)}]"
 
 
 def ratio_table(contest: Contest) -> Table:
@@ -224,7 +225,11 @@ def _verdict(cell: Cell) -> str:
         return cell.verdict
     if cell.ratio.sure == 0:
         return f"{cell.ratio.middle:.2f} (one round)"
-    return f"{cell.ratio.middle:.2f} [{cell.ratio.low:.2f} to {cell.ratio.high:.2f}]"
+    return f"{cell.ratio.middle:.2f} [{cell.ratio.low:.2f} to {cell.ratio.high:.2f}{_unsure(cell.ratio)}]"
+
+
+def _unsure(spread: Interval) -> str:
+    return "" if spread.sure >= CONFIDENCE else f", {spread.sure:.0%}"
 
 
 def cost_table(summary: Summary) -> Table:
@@ -252,7 +257,7 @@ def method(contest: Contest) -> str:
     """How a table came about, in two sentences."""
     half = "second" if contest.stage == "final" else "first"
     sure = max((speed.spread.sure for each in contest.speeds.values() for speed in each if speed.spread), default=0.0)
-    over = "over rounds and over the choice of queries" if contest.sampled else "of the median over rounds"
+    over = "over rounds, and over the queries that recall is counted on" if contest.sampled else "over rounds"
     spread = f"Brackets: {sure:.0%} interval {over}." if sure else "One round: no interval."
     how = "one by one" if contest.track == "single" else "in one call"
     return (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -64,20 +65,27 @@ def strand(configuration: str, effort: Parameters) -> str:
     return f"{configuration} {effort_key(others)}" if others else configuration
 
 
-def reading(row: TimeRow) -> Reading:
+def reading(row: TimeRow, known: float = math.nan) -> Reading:
     """A measurement as the curves take it."""
     first = next(iter(row.effort.values()))
-    recall = float("nan") if row.recall is None else row.recall
-    return Reading(strand(row.configuration, row.effort), float(first), row.round, recall, row.qps, row.missed, row.k)
+    recall = math.nan if row.recall is None else row.recall
+    name = strand(row.configuration, row.effort)
+    return Reading(name, float(first), row.round, recall, row.qps, known, row.missed, row.k)
 
 
-def readings(rows: Iterable[TimeRow]) -> dict[str, list[Reading]]:
-    """Measurements that succeeded, by peer."""
+def readings(rows: Iterable[TimeRow], chosen_on: Iterable[TimeRow] = ()) -> dict[str, list[Reading]]:
+    """Measurements that succeeded, by peer, each with what its setting found where settings were chosen."""
+    known = {setting(row): row.recall for row in chosen_on if row.status == "ok" and row.recall is not None}
     found: dict[str, list[Reading]] = defaultdict(list)
     for row in rows:
         if row.status == "ok":
-            found[row.peer].append(reading(row))
+            found[row.peer].append(reading(row, known.get(setting(row), math.nan)))
     return dict(found)
+
+
+def setting(row: TimeRow) -> tuple[str, str, str, str]:
+    """What was measured, whatever the queries were."""
+    return row.peer, row.version, row.configuration, effort_key(row.effort)
 
 
 def finalists(

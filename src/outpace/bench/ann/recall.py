@@ -37,7 +37,7 @@ def recall(answers: Ids, train: Floats, queries: Floats, neighbors: Ids, k: int)
 
 def found(counts: npt.NDArray[np.int64], k: int) -> float:
     """Recall, from what was missed for each query."""
-    return 1 - float(counts.sum()) / (len(counts) * k) if len(counts) else float("nan")
+    return float(len(counts) * k - counts.sum()) / (len(counts) * k) if len(counts) else float("nan")
 
 
 def _squared(ids: Ids, train: Floats, queries: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -9,15 +9,14 @@ its speed.
 from __future__ import annotations
 
 import math
-import statistics
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
-from outpace.bench.ann.curve import Cell, Curve, Figure, Interval, Point, Reading, fitted, medians
+from outpace.bench.ann.curve import Cell, Curve, Figure, Interval, Point, Reading, curve, fitted, medians
 
 DRAWS = 400
 CONFIDENCE = 0.95
@@ -43,66 +42,74 @@ def draws(readings: Sequence[Reading], seed: int = 0) -> Counts:
 
 def drawn(readings: Sequence[Reading], taken: Counts) -> list[Curve]:
     """A library's curve as it would have been with the queries of each draw."""
-    shares = _missed_shares(readings, taken)
-    strands = medians(readings)
+    if len(taken) == 0:
+        return []
+    recalls = _recalls(readings, taken)
+    found, guides = medians(readings), curve(readings).guides
     return [
-        tuple(
-            fitted([Point(point.effort, 1 - float(shares[name, point.effort][draw]), point.qps) for point in points])
-            for name, points in strands.items()
+        Curve(
+            {
+                name: fitted([Point(each.effort, float(recalls[name, each.effort][draw]), each.qps) for each in points])
+                for name, points in found.items()
+            },
+            guides,
         )
         for draw in range(len(taken))
     ]
 
 
-def _missed_shares(readings: Sequence[Reading], taken: Counts) -> dict[tuple[str, float], npt.NDArray[np.float64]]:
-    settings: dict[tuple[str, float], list[Reading]] = defaultdict(list)
+def _recalls(readings: Sequence[Reading], taken: Counts) -> dict[tuple[str, float], npt.NDArray[np.float64]]:
+    settings: dict[tuple[str, float], list[str]] = defaultdict(list)
     for reading in readings:
-        settings[reading.strand, reading.effort].append(reading)
-    shares = {}
-    for setting, each in settings.items():
-        found = []
-        for missed, k in {(reading.missed, reading.k) for reading in each}:
-            counts = np.array([DIGITS.index(digit) for digit in missed], dtype=np.int64)
-            asked = taken[:, : len(counts)]  # a sweep that took too long was cut short
-            found.append(asked @ counts / (k * np.maximum(asked.sum(axis=1), 1)))
-        shares[setting] = np.asarray(np.median(found, axis=0))
-    return shares
+        settings[reading.strand, reading.effort].append(reading.missed)
+    k = readings[0].k
+    return {
+        # Rounds differ where a library answers by chance, and then each has its say, as in `medians`.
+        setting: np.asarray(np.median([told[missed] for missed in each], axis=0))
+        for setting, each in settings.items()
+        for told in [{missed: _recall(missed, k, taken) for missed in set(each)}]
+    }
 
 
-def wider(cell: Cell, figure: Figure, ours: Sequence[Curve], peer: Sequence[Curve]) -> Cell:
-    """The cell with an interval that covers the choice of queries too.
+def _recall(missed: str, k: int, taken: Counts) -> npt.NDArray[np.float64]:
+    counts = np.array([DIGITS.index(digit) for digit in missed], dtype=np.int64)
+    asked = taken[:, : len(counts)]  # a sweep that took too long was cut short
+    return np.asarray(1 - asked @ counts / (k * np.maximum(asked.sum(axis=1), 1)))
 
-    A draw in which the peer misses the level counts with the peer's most thorough setting, and one in which ours does
-    is lost: a cell that depends on the queries speaks against ours.
+
+def wider(cell: Cell, figure: Figure, ours: Sequence[Curve], peers: Mapping[str, Sequence[Curve]]) -> Cell:
+    """The cell with an interval that covers the choice of queries too; what depends on it speaks against ours.
+
+    Each draw has its own best peer, also one that narrowly misses the level otherwise. Where none reaches it, the
+    cell's peer counts with its most thorough setting; where ours does not, the draw is lost.
     """
-    if cell.ratio is None or not ours:
+    if cell.ratio is None or cell.best_peer is None or not cell.ours or not cell.peer or not ours:
         return cell
     ratios = []
-    for mine, theirs in zip(ours, peer, strict=True):
-        own, other = figure(mine), figure(theirs)
-        other = _most_thorough(theirs) if other is None else other
-        ratios.append(0.0 if own is None else own / other)
-    return replace(cell, ratio=combined(cell.ratio, ratios))
+    for draw, mine in enumerate(ours):
+        speeds = [figure(curves[draw]) for curves in peers.values()]
+        fastest = max((speed for speed in speeds if speed is not None), default=None)
+        other = _most_thorough(peers[cell.best_peer][draw]) if fastest is None else fastest
+        ratios.append((figure(mine) or 0.0) / other)
+    return replace(cell, ratio=combined(cell.ratio, cell.ours / cell.peer, ratios))
 
 
-def _most_thorough(strands: Curve) -> float:
-    return max((strand[-1].recall, strand[-1].qps) for strand in strands)[1]
+def _most_thorough(whole: Curve) -> float:
+    return max((strand[-1].recall, strand[-1].qps) for strand in whole.strands.values())[1]
 
 
-def combined(timing: Interval, values: Sequence[float]) -> Interval:
-    """Two independent sources of error in one interval: on the scale of logarithms their squares add up."""
+def combined(timing: Interval, told: float, values: Sequence[float]) -> Interval:
+    """The errors of timing and of the choice of queries in one interval: independent, so their squares add up.
+
+    `told` is the figure from all queries, `values` are those of the draws. Draws that do not lie around it widen the
+    interval to their side alone; a draw of 0, in which the level was not reached, has no lower end.
+    """
     if not values:
         return timing
     ordered = sorted(values)
     at = math.floor((1 - CONFIDENCE) / 2 * len(ordered))
-    low, middle, high = ordered[at], statistics.median(ordered), ordered[-1 - at]
-    if low <= 0:
-        return Interval(timing.middle, 0.0, timing.high, min(timing.sure, CONFIDENCE))
-    below = math.hypot(math.log(timing.middle / timing.low), math.log(middle / low))
-    above = math.hypot(math.log(timing.high / timing.middle), math.log(high / middle))
-    return Interval(
-        timing.middle,
-        timing.middle * math.exp(-below),
-        timing.middle * math.exp(above),
-        min(timing.sure, CONFIDENCE),
-    )
+    low, high = ordered[at], ordered[-1 - at]
+    below = math.hypot(math.log(timing.middle / timing.low), max(0.0, math.log(told / low))) if low > 0 else math.inf
+    above = math.hypot(math.log(timing.high / timing.middle), max(0.0, math.log(high / told)) if high > 0 else 0.0)
+    ends = timing.middle * math.exp(-below), timing.middle * math.exp(above)
+    return Interval(timing.middle, *ends, min(timing.sure, CONFIDENCE))

@@ -89,7 +89,7 @@ class Summary:
 
 def summarise(log: Log, levels: Sequence[float]) -> Summary:
     """The tables of a log."""
-    rows = _newest(log.times())
+    rows = newest(log.times())
     told = figures(levels)
     pairs = sorted({(row.data, row.track) for row in rows})
     contests = [
@@ -111,19 +111,25 @@ def summarise(log: Log, levels: Sequence[float]) -> Summary:
     return Summary(contests, indexes, failures, list(missing.values()), [last[cpu] for cpu in machines])
 
 
-def _newest(rows: Sequence[TimeRow]) -> list[TimeRow]:
+def newest(rows: Sequence[TimeRow]) -> list[TimeRow]:
     """Only the newest version of each library on the newest contents of each data set."""
     keys = {row.data: row.data_key for row in rows}
     versions = {(row.data, row.peer): row.version for row in rows if row.data_key == keys[row.data]}
     return [row for row in rows if row.data_key == keys[row.data] and row.version == versions.get((row.data, row.peer))]
 
 
+def of_stage(rows: Sequence[TimeRow], stage: Stage) -> list[TimeRow]:
+    """The measurements of a stage: recall and speed of another slice of queries would be another curve."""
+    rows = [row for row in rows if row.stage == stage]
+    return [row for row in rows if (row.begin, row.end, row.k) == (rows[-1].begin, rows[-1].end, rows[-1].k)]
+
+
 def _contest(data: str, track: Track, rows: Sequence[TimeRow], told: dict[str, Figure]) -> Contest:
     stage: Stage = "final" if any(row.stage == "final" for row in rows) else "screen"
-    rows = [row for row in rows if row.stage == stage]
-    # Recall and speed of another slice of queries are another curve.
+    screened = [row for row in rows if row.stage == "screen" and stage == "final"]
+    rows = of_stage(rows, stage)
     begin, end = rows[-1].begin, rows[-1].end
-    found = readings(row for row in rows if (row.begin, row.end) == (begin, end))
+    found = readings(rows, screened)
     peers = {peer: each for peer, each in found.items() if peer not in OWN}
     taken = draws([each for readings_of in found.values() for each in readings_of])
     others = {peer: drawn(each, taken) for peer, each in found.items()}
@@ -152,10 +158,11 @@ def _cell(
     others: Mapping[str, Sequence[Curve]],
 ) -> Cell:
     cell = compare(name, figure, ours, peers)
-    return cell if cell.best_peer is None else wider(cell, figure, others[own], others[cell.best_peer])
+    return wider(cell, figure, others[own], {peer: others[peer] for peer in peers})
 
 
 def _speed(name: str, figure: Figure, each: Sequence[Reading], others: Sequence[Curve]) -> Speed:
-    timing = interval(list(by_round(each, figure).values()))
-    speeds = [speed for speed in map(figure, others) if speed is not None]
-    return Speed(name, figure(curve(each)), combined(timing, speeds) if timing else None)
+    timing, qps = interval(list(by_round(each, figure).values())), figure(curve(each))
+    if timing is None or qps is None:
+        return Speed(name, qps, None)
+    return Speed(name, qps, combined(timing, qps, [figure(other) or 0.0 for other in others]))

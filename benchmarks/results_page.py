@@ -396,9 +396,9 @@ def ann_bench(title: str, results: dict[str, dict[str, Any]]) -> str:
         "[`outpace bench ann`](bench-ann.md): settings are chosen on the first half of the queries, and timed and "
         "counted on the second. In brackets the interval, then the peer. The interval covers the noise of timing and "
         f"which queries recall is counted on, not how long other queries would take, nor an index built anew.{before} "
-        "At 0.999 a few neighbours decide, so the mean is also given without that level; a lower end of 0 means that with other "
-        "queries ours may not reach the level. Which libraries took part in a run is told by its last table, whose "
-        "build times are for scale alone: indexes are built once, some beside other work.",
+        "At 0.999 a few neighbours decide, so the mean is also given without that level; a lower end of 0 means that "
+        "with other queries ours may not reach the level. Which libraries took part in a run is told by its last "
+        "table, whose build times are for scale alone: indexes are built once, some beside other work.",
     ]
     for own, who in (("outpace", "With four configurations, as every library has"), ("outpace-defaults", "Defaults")):
         cells = [cell for each in results.values() for cell in each["ratios"] if cell["ours"] == own]

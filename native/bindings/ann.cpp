@@ -387,6 +387,8 @@ NB_MODULE(_native, m) {
                  return table_of(self.look([](Index& index) { return index.calibration().real; }),
                                  std::size_t(self.index->store().shape.dimension));
              })
+        .def("highest",
+             [](Handle& self) { return self.look([](Index& index) { return index.store().highest; }); })
         .def("__len__", [](Handle& self) { return self.look([](Index& index) { return index.count(); }); })
         .def("changed",
              [](Handle& self) { return self.look([](Index& index) { return index.calibration().changed; }); })

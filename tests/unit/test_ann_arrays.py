@@ -241,3 +241,50 @@ def test_an_index_says_what_it_is(index: Index) -> None:
     memory = index.stats()["memory"]
     assert memory["total"] == sum(size for part, size in memory.items() if part != "total")
     assert memory["vectors"] >= 400 * 24
+
+
+@pytest.mark.parametrize("vectors", [VECTORS * 1e-8, 1000 + VECTORS * 0.1], ids=["tiny", "far off"])
+def test_half_precision_that_loses_neighbours_warns_where_it_was_asked_for(vectors: Any) -> None:
+    for how in ({"profile": "compact"}, {"precision": "half"}):
+        with pytest.warns(UserWarning, match=r"half precision loses \d+.\d% of the neighbours.*subtract their mean"):
+            Index.build(vectors, **how)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "says"),
+    [
+        ({"k": 3.0}, TypeError, "k=3.0 is no whole number"),
+        ({"k": 2**63}, ValueError, f"k={2**63} is above {2**63 - 1}"),
+        ({"effort": 100.0}, TypeError, "effort=100.0 is no whole number"),
+        ({"effort": 2**31}, ValueError, "effort=2147483648 is above 2147483647"),
+        ({"depth": "much"}, TypeError, "depth='much' is no whole number"),
+        ({"recall": "high"}, TypeError, "recall='high' is no number"),
+        ({"engine": None}, TypeError, "engine=None is unknown; choose auto, graph, partitions"),
+        ({"threads": 1.5}, TypeError, "threads=1.5 is no whole number"),
+    ],
+)
+def test_an_argument_of_the_wrong_kind_is_named(index: Index, wrong: Any, error: Any, says: str) -> None:
+    with pytest.raises(error, match=says):
+        index.search(VECTORS[0], **wrong)
+
+
+def test_a_search_with_threads_of_none_uses_every_core(index: Index) -> None:
+    np.testing.assert_array_equal(
+        index.search(VECTORS, 3, threads=None, where=[1, 2, 3])[0], index.search(VECTORS, 3, where=[1, 2, 3])[0]
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [({"seed": 2**64}, "seed="), ({"lists": 2**32}, "lists="), ({"lists": 3.5}, "lists=3.5 is no whole number")],
+)
+def test_numbers_beyond_all_bounds_are_named_at_the_build(wrong: Any, says: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=says):
+        Index.build(VECTORS, **wrong)
+
+
+def test_places_without_an_answer_are_no_ids(index: Index) -> None:
+    with pytest.raises(ValueError, match="leave such places of a result out"):
+        index.remove([-1])
+    with pytest.raises(ValueError, match="signed 64 bits"):
+        index.add(VECTORS[:1], ids=np.array([2**63 + 5], dtype=">u8"))

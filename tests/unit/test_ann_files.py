@@ -315,3 +315,40 @@ def test_threads_that_save_to_one_path_leave_a_whole_file(index: Index, vectors:
     for thread in threads:
         thread.join()
     assert failed == [] and list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("way", ["save", "pickle", "copy"])
+def test_the_id_of_a_removed_vector_does_not_come_back_with_the_index(vectors: Rows, tmp_path: Path, way: str) -> None:
+    index = Index.build(vectors)
+    index.remove([len(vectors) - 1])
+    if way == "save":
+        index.save(tmp_path / "an.index")
+    ways = {
+        "save": lambda: Index.load(tmp_path / "an.index", mmap=True),
+        "pickle": lambda: pickle.loads(pickle.dumps(index)),
+        "copy": lambda: copy.copy(index),
+    }
+    assert list(ways[way]().add(vectors[:2])) == [len(vectors), len(vectors) + 1]
+
+
+def test_a_file_larger_than_memory_can_be_mapped(tmp_path: Path) -> None:
+    with (tmp_path / "large").open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(IndexFileError, match="this is not an Outpace index"):
+        Index.load(tmp_path / "large", mmap=True)
+
+
+def test_a_save_keeps_the_permissions_of_the_file_that_it_replaces(saved: Path, index: Index) -> None:
+    saved.chmod(0o600)
+    index.save(saved)
+    assert saved.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_save_to_a_link_replaces_the_file_that_it_leads_to(saved: Path, vectors: Rows) -> None:
+    link = saved.parent / "link"
+    link.symlink_to(saved)
+    other = Index.build(vectors[:100])
+    other.save(os.fsencode(link))
+    assert link.is_symlink()
+    assert len(Index.load(saved)) == 100
+    assert [each.name for each in saved.parent.iterdir() if "part" in each.name] == []

@@ -213,3 +213,9 @@ def test_a_filter_is_right_in_many_threads_while_the_index_changes(vectors: Rows
 def test_what_is_no_filter_is_refused(index: Index, queries: Rows, where: Any, error: Any, says: str) -> None:
     with pytest.raises(error, match=says):
         index.search(queries, 10, where=where)
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int8])
+def test_bytes_may_be_a_mask_or_ids_and_are_refused(kind: Any) -> None:
+    with pytest.raises(TypeError, match=r"mask.astype\(bool\), or ids.astype"):
+        Filter(np.array([0, 1, 1], dtype=kind))

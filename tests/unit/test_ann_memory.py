@@ -1,6 +1,10 @@
-"""A build that cannot fit is refused before it begins."""
+"""Memory: a build that cannot fit is refused before it begins, and an index outlives an addition that did not."""
 
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -54,3 +58,64 @@ def test_a_compact_index_takes_less_than_the_raw_vectors(dimension: int) -> None
     vectors = np.random.default_rng(dimension).standard_normal((20_000, dimension)).astype(np.float32)
     held = Index.build(vectors, profile="compact").stats()["memory"]["total"]
     assert held < vectors.nbytes
+
+
+@pytest.mark.parametrize("dimension", [33, 40, 65, 72, 129])
+def test_rows_that_end_just_behind_a_cache_line_make_a_compact_index_a_little_larger(dimension: int) -> None:
+    vectors = np.random.default_rng(dimension).standard_normal((20_000, dimension)).astype(np.float32)
+    held = Index.build(vectors, profile="compact").stats()["memory"]["total"]
+    assert vectors.nbytes < held < 1.3 * vectors.nbytes
+
+
+@pytest.mark.parametrize("vectors", [np.ones((5000, 100)), np.ones((100, 5000), dtype=np.float32).T])
+def test_what_does_not_fit_is_refused_before_it_is_copied(monkeypatch: pytest.MonkeyPatch, vectors: Any) -> None:
+    def copied(*_: object) -> None:
+        raise AssertionError("the vectors were copied")
+
+    monkeypatch.setattr(index, "table", copied)
+    monkeypatch.setattr(index, "free_bytes", lambda: 4 * vectors.size)
+    with pytest.raises(MemoryError, match="GiB are free"):
+        Index.build(vectors)
+
+
+SHORT_OF_MEMORY = """
+    import resource, sys
+    import numpy as np
+    from outpace.ann import Filter, Index
+
+    engine, path = sys.argv[1:]
+    vectors = np.random.default_rng(0).standard_normal((1500, 256), dtype=np.float32)
+    more = np.random.default_rng(1).standard_normal((20_000, 256), dtype=np.float32)
+    index = Index.build(vectors, engine=engine, precision="full", threads=1)
+    everything = Filter(np.ones(100_000, dtype=bool))
+    index.search(vectors[:1], 1, where=everything)
+    index.save(path)
+    size = int(open("/proc/self/statm").read().split()[0]) * 4096
+    resource.setrlimit(resource.RLIMIT_AS, (size + (6 << 20), resource.RLIM_INFINITY))
+    try:
+        index.add(more, threads=1)
+        raise SystemExit("there was enough memory")
+    except MemoryError as fault:
+        told = str(fault)
+    resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    added = len(index) - 1500
+    assert f"the first {added} of 20000 are in" in told, told
+    assert 0 < added < 20_000
+    found = index.search(more[:added], 1, effort=200, where=everything)[0][:, 0]
+    assert (found == np.arange(1500, 1500 + added)).mean() > 0.99
+    index.save(path)
+    assert len(Index.load(path)) == len(index)
+    assert list(index.add(more[added:], threads=1)[:1]) == [1500 + added]
+    index.remove(np.arange(1500))
+    found = index.search(more[::20], 1, engine="partitions", effort=2000)[0][:, 0]
+    assert (found == np.arange(1500, 21_500, 20)).mean() > 0.99
+"""
+
+
+@pytest.mark.parametrize("engine", ["partitions", "graph"])
+def test_an_index_is_sound_after_memory_ended_in_an_addition(tmp_path: Path, engine: str) -> None:
+    program = textwrap.dedent(SHORT_OF_MEMORY)
+    done = subprocess.run(
+        [sys.executable, "-c", program, engine, str(tmp_path / "an.index")], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

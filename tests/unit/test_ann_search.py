@@ -356,3 +356,16 @@ def test_the_length_of_a_query_changes_no_answer_under_inner_product(
         longer, farther = index.search((queries * length).astype(np.float32), 10, recall=0.95)
         assert np.array_equal(ids, longer)
         assert np.allclose(farther, distances * length, rtol=1e-5)
+
+
+@pytest.mark.parametrize("profile", ["fast", "compact"])
+@pytest.mark.parametrize("engine", ["auto", "partitions"])
+def test_the_recall_holds_for_more_neighbours_than_a_cluster_has(profile: Any, engine: Any) -> None:
+    # 40 vectors in each: the nearest ten lie near, and most of the nearest hundred far off.
+    around = centres(21, 200, 48)
+    vectors, queries = clustered(22, 8_000, around), clustered(23, 200, around)
+    index = Index.build(vectors, profile=profile, engine=engine)
+    truth = all_distances(vectors, queries, "l2")
+    for k in (10, 30, 100, 200):
+        for asked in (0.95, 0.99):
+            assert recall_of(truth, index.search(queries, k, recall=asked)[0]) >= asked - 0.01, (k, asked)

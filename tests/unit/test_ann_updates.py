@@ -422,3 +422,12 @@ def test_a_loaded_index_measures_recall_again_with_old_vectors_too(tmp_path: Pat
     queries = spread.standard_normal((300, 32)).astype(np.float32)
     ids, _ = index.search(queries, 10, recall=0.95)
     assert recall_of(all_distances(np.concatenate([old, alike]), queries, "l2"), ids) >= 0.94
+
+
+def test_of_many_real_queries_some_are_drawn_from_all_of_them(vectors: Rows) -> None:
+    index = Index.build(vectors[:3000], engine="partitions")
+    many = np.concatenate([np.zeros((600, vectors.shape[1]), dtype=np.float32), vectors[3000:]])
+    index.calibrate(many)
+    kept = index._handle.real_queries()
+    assert index.stats()["calibration_queries"] == 1000
+    assert len(kept) == 500 and 0 < (kept == 0).all(axis=1).sum() < 250

@@ -48,15 +48,18 @@ class Buffer {
         return reinterpret_cast<const T*>(data_);
     }
 
-    // New bytes are zero. Growth leaves a 32nd to spare, so that many small additions stay linear.
+    // New bytes are zero.
     void resize(std::size_t size) {
-        if (size < size_) {
+        if (size < size_)
             std::memset(data_ + size, 0, size_ - size);
-            size_ = size;
-        } else if (size > size_) {
-            if (size > capacity_) reserve(size_ ? size + size / 32 : size);
-            size_ = size;
-        }
+        else
+            make_room(size);
+        size_ = size;
+    }
+    // A resize to this size then needs no memory and cannot fail. Growth leaves a 32nd to spare, so that many
+    // small additions stay linear.
+    void make_room(std::size_t size) {
+        if (size > size_ && size > capacity_) reserve(size_ ? size + size / 32 : size);
     }
 
   private:

@@ -262,6 +262,7 @@ Store build_store(const Source& source, const Id* ids, const BuildOptions& optio
             }
     });
     store.count = count;
+    for (std::size_t i = 0; i < count; ++i) store.highest = std::max(store.highest, ids ? ids[i] : Id(i));
     coordinates = Buffer();
 
     // Under cosine a list is ranked by its centre's direction: members' norms are all one, the centre's is

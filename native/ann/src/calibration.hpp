@@ -30,6 +30,8 @@ struct Tariff {
 // The tariff that fits measured points best.
 Tariff fit_tariff(const std::vector<const Measured*>& points);
 
+inline constexpr float most_stretch = 16;
+
 // The engines that a choice may be among.
 enum class Among { partitions, graph, either };
 inline bool is_among(Engine engine, Among among) {
@@ -41,6 +43,7 @@ struct Calibration {
     std::uint32_t queries = 0;  // how many were measured; 0: never calibrated
     std::uint64_t changed = 0;  // vectors that came or went since
     std::vector<float> real;    // the user's own queries, to measure with again; empty: stored vectors serve
+    float stretch[2] = {1, 1};  // by engine: how much more than usual a hundred neighbours need
 
     Tariff tariff[2];  // by engine
     float price(const Measured& point) const {

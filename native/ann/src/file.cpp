@@ -5,10 +5,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
+#include <iterator>
+#include <memory>
 #include <random>
 #include <utility>
 
@@ -75,6 +79,8 @@ Header header_of(const Store& store, const Calibration& calibration,
     header.changed = calibration.changed;
     header.long_slots = std::uint32_t(store.long_slots.size() / sizeof(Slot));
     header.real_queries = std::uint32_t(calibration.real.size() / std::size_t(store.shape.dimension));
+    header.highest = store.highest;
+    std::copy(std::begin(calibration.stretch), std::end(calibration.stretch), header.stretch);
     std::size_t offset = aligned(sizeof header);
     for (std::size_t i = 0; i < section_count; ++i) {
         header.place[i] = {offset, sections[i]->size(), checksum(sections[i]->data(), sections[i]->size())};
@@ -130,6 +136,9 @@ void check_header(const Header& header, std::size_t size, const std::string& nam
     within(header.entries, 0, 1l << 24, "entries");
     within(header.points, 0, 1l << 20, "calibration points");
     within(header.real_queries, 0, 1l << 20, "real queries");
+    for (const float stretch : header.stretch)
+        if (!(stretch >= 1 && stretch <= most_stretch))
+            fail(name, "its stretch is a number that no index has");
     if (!(header.noise >= 0 && header.noise < 1e6f && header.unit > 0 && header.unit < 1e30f &&
           header.longest >= 0 && header.longest < 1e30f && header.build_seconds >= 0 &&
           header.build_seconds < 1e30))
@@ -260,6 +269,8 @@ Saved load_bytes(std::shared_ptr<void> owner, std::uint8_t* data, std::size_t si
     store.dead_count = header.dead_count;
     store.repaired = header.repaired;
     store.build_seconds = header.build_seconds;
+    store.highest = header.highest;
+    std::copy(std::begin(header.stretch), std::end(header.stretch), saved.calibration.stretch);
     saved.calibration.queries = header.queries;
     saved.calibration.changed = header.changed;
     Measurements measurements;
@@ -301,7 +312,9 @@ Saved load_file(const std::string& path, bool map) {
     const std::size_t size = std::size_t(facts.st_size);
     if (size < sizeof(Header))
         fail(path, "this is not an Outpace index (" + std::to_string(size) + " bytes)");
-    void* at = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0);
+    // Without a reserve, or a file larger than memory could not be mapped, though little of it is ever
+    // written.
+    void* at = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, file, 0);
     if (at == MAP_FAILED) fail_system("cannot map", path);
     Saved saved = load_bytes(std::shared_ptr<void>(at, [size](void* p) { munmap(p, size); }),
                              static_cast<std::uint8_t*>(at), size, !map, path);
@@ -323,24 +336,36 @@ std::vector<std::uint8_t> save_bytes(const Store& store, const Calibration& cali
 
 namespace {
 
-// A new file beside the target. Whoever else saves to the same path, another thread, process or container,
-// writes into another one.
+// Where a path leads: through links, which stay, to the file that is replaced.
+std::string followed(const std::string& path) {
+    const std::unique_ptr<char, void (*)(void*)> real(realpath(path.c_str(), nullptr), std::free);
+    return real ? real.get() : path;
+}
+
+// A new file beside the target, as readable to others as that one is. Whoever else saves to the same path,
+// another thread, process or container, writes into another one.
 std::pair<int, std::string> opened_beside(const std::string& path) {
     std::random_device chance;
     for (int tries = 0;; ++tries) {
         const std::string part = path + ".part-" + std::to_string(chance()) + std::to_string(chance());
         const int file = open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (file >= 0) return {file, part};
+        if (file >= 0) {
+            struct stat facts;
+            if (stat(path.c_str(), &facts) == 0 && fchmod(file, facts.st_mode & 0777) != 0) errno = 0;
+            return {file, part};
+        }
         if (errno != EEXIST || tries == 100) fail_system("cannot write", part);
     }
 }
 
 }  // namespace
 
-void save_file(const std::string& path, const Store& store, const Calibration& calibration) {
+void save_file(const std::string& given, const Store& store, const Calibration& calibration) {
+    const std::string path = followed(given);
     const Measurements measurements = measurements_of(calibration);
     const auto sections = sections_of(store, measurements);
     const Header header = header_of(store, calibration, sections);
+    check_header(header, header.file_bytes, path);  // a file that no load would take must not replace one
     const std::pair<int, std::string> opened = opened_beside(path);
     const int file = opened.first;
     const std::string& part = opened.second;

@@ -19,7 +19,7 @@ namespace outpace::ann::file_layout {
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files are written in the machine's own byte order");
 
 inline constexpr char magic[8] = {'O', 'U', 'T', 'P', 'A', 'C', 'E', 'A'};
-inline constexpr std::uint32_t file_version = 2;
+inline constexpr std::uint32_t file_version = 3;
 inline constexpr std::size_t page = 4096;  // sections begin on pages, so that a mapped one is aligned
 
 enum Section : std::uint32_t {
@@ -65,9 +65,11 @@ struct Header {
     double build_seconds;
     std::uint64_t changed;
     std::uint32_t long_slots, real_queries;
+    Id highest;
+    float stretch[2];
     Place place[section_count];
 };
-static_assert(sizeof(Header) == 144 + section_count * sizeof(Place), "padding would be checked and not kept");
+static_assert(sizeof(Header) == 160 + section_count * sizeof(Place), "padding would be checked and not kept");
 static_assert(sizeof(Measured) == 36, "points are stored as they lie in memory");
 
 // Where the section after one that ends here begins.

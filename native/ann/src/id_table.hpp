@@ -29,14 +29,13 @@ class IdTable {
             if (slot != gone && ids[slot] == id) return slot;
         }
     }
-    // Grows by building again, which the caller does when this returns false.
-    bool insert(const Id* ids, Slot slot) {
-        if (5 * (used_ + 1) > 4 * places_.size()) return false;
+    // Whether it must be built again, larger, before the next insertion.
+    bool full() const { return 5 * (used_ + 1) > 4 * places_.size(); }
+    void insert(const Id* ids, Slot slot) {
         std::size_t at = home(ids[slot]);
         while (places_[at] != no_slot) at = next(at);
         places_[at] = slot;
         ++used_;
-        return true;
     }
     void erase(const Id* ids, Id id) {
         for (std::size_t at = home(id);; at = next(at)) {

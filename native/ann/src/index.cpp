@@ -109,23 +109,31 @@ Settings Index::settings_for(const Wanted& wanted, std::size_t k, const Filter* 
                             : wanted.engine == Engine::graph ? Among::graph
                                                              : Among::either;
         settings = calibration_.choose(recall, share, among);
-        if (near > 10) {  // calibrated for the nearest ten: more answers need more of everything
-            settings.depth =
-                int(std::min(there, std::max<double>(settings.depth, near + settings.depth * near / 20)));
-            if (settings.engine == Engine::graph) {
-                settings.effort = std::max(settings.effort, settings.depth);
-            } else {
-                // Their ball reaches into further lists, and they fill some by themselves.
-                const double filled =
-                    near / std::max(1.0, double(filter ? filter->count : store_.count) / store_.lists.count);
-                settings.effort = int(std::min<double>(
-                    store_.lists.count, settings.effort * std::pow(near / 10, 0.75) + 2 * filled));
-            }
-        }
+        if (near > 10)
+            settings = for_more(settings, near, double(filter ? filter->count : store_.count),
+                                calibration_.stretch[int(settings.engine)]);
     }
     if (wanted.depth) settings.depth = *wanted.depth;
     settings.depth = int(std::min(there, std::max({double(settings.depth), near, 1.0})));
     settings.effort = std::max(settings.effort, 1);
+    return settings;
+}
+
+// More answers need more of everything. How much, is a rule of thumb times what was measured with a hundred;
+// where vectors lie in clusters, whose own ten are near and whose next lie far off, that is much.
+Settings Index::for_more(Settings settings, double near, double there, float stretch) const {
+    const double part = std::min(1.0, std::log10(std::max(near, 10.0) / 10)), more = std::pow(stretch, part);
+    const double most = double(std::max<std::uint64_t>(store_.count, 1));
+    settings.depth =
+        int(std::min(most, std::max<double>(settings.depth, near + more * settings.depth * near / 20)));
+    if (settings.engine == Engine::graph) {
+        settings.effort = int(std::max(more * settings.effort, double(settings.depth)));
+    } else {
+        // Their ball reaches into further lists, and they fill some by themselves.
+        const double filled = near / std::max(1.0, there / store_.lists.count);
+        const double effort = more * (settings.effort * std::pow(near / 10, 0.75) + 2 * filled);
+        settings.effort = int(std::min<double>(store_.lists.count, effort));
+    }
     return settings;
 }
 
@@ -293,8 +301,8 @@ void Index::resolve(Filter& filter) {
 }
 
 void Index::exact_search(const Source& queries, std::size_t k, const std::uint32_t* allowed, int threads,
-                         Id* ids, float* distances) {
-    parallel(queries.count, threads, 4, [&](std::size_t begin, std::size_t end) {
+                         Id* ids, float* distances, const Report& report) {
+    parallel(queries.count, threads, 4, report, [&](std::size_t begin, std::size_t end) {
         Borrowed work(*this);
         work->given.resize(std::size_t(store_.shape.dimension));
         std::vector<Slot> all;

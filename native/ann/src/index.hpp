@@ -77,7 +77,7 @@ class Index {
 
     // Exact nearest neighbours by comparing with every vector, in the store's own precision.
     void exact_search(const Source& queries, std::size_t k, const std::uint32_t* allowed, int threads,
-                      Id* ids, float* distances);
+                      Id* ids, float* distances, const Report& report = {});
 
     std::uint64_t count() const { return store_.count; }
     const Store& store() const { return store_; }
@@ -91,6 +91,8 @@ class Index {
     // For a long look: changes wait, searches go on.
     [[nodiscard]] std::unique_lock<std::mutex> unchanging() { return std::unique_lock(writer_); }
     Settings settings_for(const Wanted& wanted, std::size_t k, const Filter* filter) const;
+    // Settings that were measured for the nearest ten, for `near` of `there` vectors.
+    Settings for_more(Settings settings, double near, double there, float stretch) const;
     void drop_graph();
 
   private:
@@ -99,6 +101,8 @@ class Index {
     class Borrowed;  // a workspace taken from the pool for the time of a call
 
     Measured measure(Workspace& work, const Examination& exam, const Settings& settings) const;
+    // How much more than the rule of thumb the nearest hundred need of this engine.
+    float stretch(Workspace& work, const Examination& exam, Engine engine, const Calibration& next) const;
     void sweep(Workspace& work, const Examination& exam, Engine engine, std::vector<Measured>& points,
                const Report& report) const;
     void prepare(Workspace& work, const Ground& ground, const float* query, std::size_t number) const;

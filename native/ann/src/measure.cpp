@@ -15,7 +15,8 @@
 namespace outpace::ann {
 namespace {
 
-constexpr std::size_t answers = 10;     // recall is measured on the nearest ten
+constexpr std::size_t answers = 10;     // recall is measured on the nearest ten,
+constexpr std::size_t many = 100;       // and that it holds for more, on so many
 constexpr std::size_t most_real = 500;  // of the user's queries, kept with the index
 
 // Every setting is measured on at least so many queries, on more as long as they cost no more than this, and
@@ -136,6 +137,20 @@ void Index::sweep(Workspace& work, const Examination& exam, Engine engine, std::
     }
 }
 
+float Index::stretch(Workspace& work, const Examination& exam, Engine engine, const Calibration& next) const {
+    constexpr float targets[] = {usual_recall, 0.99f};
+    float stretch = 1;
+    for (const float target : targets) {
+        const Settings ten =
+            next.choose(target, 1, engine == Engine::graph ? Among::graph : Among::partitions);
+        for (; stretch < most_stretch; stretch *= 1.5f) {
+            const Settings settings = for_more(ten, double(many), double(store_.count), stretch);
+            if (measure(work, exam, settings).lower >= target) break;
+        }
+    }
+    return std::min(stretch, most_stretch);
+}
+
 void Index::calibrate(const Source& queries, bool stored, bool real, int threads, const Progress& progress) {
     // Nothing changes while this holds, so searches go on beside it without a lock of ours.
     const std::lock_guard changes(writer_);
@@ -177,7 +192,7 @@ void Index::calibrate(const Source& queries, bool stored, bool real, int threads
         exam.truth.resize(some.count * asked);
         exam.distances.resize(some.count * asked);
         exact_search(some, asked, exam.filter ? exam.filter->allowed.data() : nullptr, threads,
-                     exam.truth.data(), exam.distances.data());
+                     exam.truth.data(), exam.distances.data(), [&](double) { progress("recall", done); });
         Borrowed work(*this);
         const bool walks = store_.has_graph() && !exam.filter;
         const double part = exam.filter ? filtered_part : 1 - filtered_part * double(std::size(shares) - 1);
@@ -186,6 +201,21 @@ void Index::calibrate(const Source& queries, bool stored, bool real, int threads
         work->counters = Counters();
     }
     next.prepare();
+    if (store_.count >= 2 * many) {
+        const std::size_t wide = many + own;
+        Source some = queries;
+        some.count = std::min<std::size_t>(queries.count, fewest_queries);
+        Examination exam{given.data(), some.count, wide, own, {}, {}, 1.0f, {}};
+        exam.truth.resize(some.count * wide);
+        exam.distances.resize(some.count * wide);
+        exact_search(some, wide, nullptr, threads, exam.truth.data(), exam.distances.data(),
+                     [&](double) { progress("recall", done); });
+        Borrowed work(*this);
+        for (const Engine engine : {Engine::partitions, Engine::graph})
+            if (engine == Engine::partitions || store_.has_graph())
+                next.stretch[int(engine)] = stretch(*work, exam, engine, next);
+        work->counters = Counters();
+    }
     const std::lock_guard guard(lock_);
     calibration_ = std::move(next);
 }

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "half.hpp"
 
@@ -57,14 +58,19 @@ Ground Store::ground() const {
 
 void Store::grow_blocks(std::uint32_t more) {
     const std::size_t before = blocks, after = before + more, slots_after = after * lanes;
-    block_codes.resize(after * shape.block_bytes());
-    next_block.resize(after * 4);
-    live.resize(after * 4);
-    dead.resize(after * 4);
-    sketches.resize(slots_after * shape.sketch_bytes());
-    exact.resize(slots_after * shape.exact_bytes());
-    ids.resize(slots_after * sizeof(Id));
-    if (has_graph()) rows.resize(slots_after * shape.graph_row_bytes());
+    const std::pair<Buffer*, std::size_t> sizes[] = {
+        {&block_codes, after * shape.block_bytes()},
+        {&next_block, after * 4},
+        {&live, after * 4},
+        {&dead, after * 4},
+        {&sketches, slots_after * shape.sketch_bytes()},
+        {&exact, slots_after * shape.exact_bytes()},
+        {&ids, slots_after * sizeof(Id)},
+        {&rows, has_graph() ? slots_after * shape.graph_row_bytes() : 0},
+    };
+    // Room for all first: where memory ends, none has grown, and the index is as it was.
+    for (const auto& [buffer, size] : sizes) buffer->make_room(size);
+    for (const auto& [buffer, size] : sizes) buffer->resize(size);
     for (std::size_t b = before; b < after; ++b) {
         next_block.as<std::uint32_t>()[b] = no_slot;
         std::uint16_t* constants =

@@ -28,6 +28,7 @@ struct Store {
     std::uint64_t dead_count = 0;  // removed vectors that still carry walks
     std::uint64_t repaired = 0;    // nodes that no walk could reach until an edge was added
     double build_seconds = 0;
+    Id highest = -1;  // of all ids that ever were here, so that none comes back for another vector
 
     std::uint32_t blocks = 0;
     Buffer block_codes, next_block, live, dead, sketches, exact,

@@ -49,11 +49,11 @@ void Index::add(const Source& vectors, const Id* ids, int threads, Scalar holder
     for (std::size_t i = 0; i < vectors.count; i += at_once) {
         {
             const std::lock_guard guard(lock_);
+            changed();  // first: memory may end at any of them, and those before it are in
             for (std::size_t j = i; j < std::min(vectors.count, i + at_once); ++j) {
                 vectors.read(j, work->given.data());
                 insert(work->given.data(), ids[j], *work);
             }
-            changed();
         }
         if (std::exchange(work->astray, false)) consolidate(threads);
     }
@@ -75,8 +75,11 @@ std::uint32_t Index::block_with_room(std::uint32_t list, std::uint32_t* last) co
     return no_slot;
 }
 
+// What needs memory comes before the vector is live and counted, and what comes after cannot fail.
 void Index::insert(const float* vector, Id id, Workspace& work) {
     const Shape& shape = store_.shape;
+    if (table_.full())
+        table_.build(store_.ids.as<Id>(), store_.live.as<std::uint32_t>(), store_.slots(), store_.count);
     const std::size_t padded = std::size_t(round_up(shape.reduced, 16));
     std::vector<float> working(std::size_t(store_.transform.padded())), reduced(padded);
     store_.transform.working(vector, false, working.data());
@@ -109,8 +112,8 @@ void Index::insert(const float* vector, Id id, Workspace& work) {
     store_.live.as<std::uint32_t>()[block] |= 1u << lane;
     ++store_.count;
     ++calibration_.changed;
-    if (!table_.insert(store_.ids.as<Id>(), slot))
-        table_.build(store_.ids.as<Id>(), store_.live.as<std::uint32_t>(), store_.slots(), store_.count);
+    store_.highest = std::max(store_.highest, id);
+    table_.insert(store_.ids.as<Id>(), slot);
 }
 
 // Codes know no vector longer than the longest of the build: they take such a one for nearer the query's

@@ -1,7 +1,9 @@
 // Workspace: what one query needs beside the index; borrowed for the time of a call and used again.
 #pragma once
 
+#include <exception>
 #include <memory>
+#include <new>
 #include <vector>
 
 #include "index.hpp"
@@ -39,9 +41,14 @@ class Index::Borrowed {
         }
         if (!work_) work_ = std::make_unique<Workspace>(index.slots_.search);
     }
+    // One in which an exception was thrown is not used again: it may hold half of a search.
     ~Borrowed() {
+        if (std::uncaught_exceptions() > thrown_before_) return;
         const std::lock_guard guard(index_.pool_lock_);
-        index_.pool_.push_back(std::move(work_));
+        try {
+            index_.pool_.push_back(std::move(work_));
+        } catch (const std::bad_alloc&) {  // the next search makes its own
+        }
     }
     Borrowed(const Borrowed&) = delete;
     Borrowed& operator=(const Borrowed&) = delete;
@@ -50,6 +57,7 @@ class Index::Borrowed {
 
   private:
     const Index& index_;
+    const int thrown_before_ = std::uncaught_exceptions();
     std::unique_ptr<Workspace> work_;
 };
 

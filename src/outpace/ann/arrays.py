@@ -1,5 +1,6 @@
 """Arrays: from whatever holds numbers to the rows the native half reads, with errors that say what is wrong."""
 
+import operator
 from typing import Any, cast
 
 import numpy as np
@@ -29,6 +30,24 @@ def rows(vectors: object, what: str) -> Rows:
     return np.ascontiguousarray(array)
 
 
+def copied_bytes(array: Rows) -> int:
+    """What `rows` takes to make contiguous rows of a kind that is stored; nothing where they are."""
+    if array.dtype not in KINDS:
+        return 4 * array.size
+    return 0 if array.flags.c_contiguous else array.nbytes
+
+
+def whole_number(value: object, name: str, least: int, most: int) -> int:
+    """An argument as a whole number within bounds."""
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"{name}={value!r} is no whole number") from None
+    if not least <= number <= most:
+        raise ValueError(f"{name}={number} is {'below' if number < least else 'above'} {max(least, min(number, most))}")
+    return number
+
+
 def table(vectors: object, what: str) -> Rows:
     """A table of rows, also where one row was given."""
     array = rows(vectors, what)
@@ -41,14 +60,22 @@ def identifiers(ids: object, count: int, what: str) -> Ids:
     if array.ndim != 1 or len(array) != count:
         raise ValueError(f"{what} have the shape {array.shape}; one id for each of {count} vectors is needed")
     if (array == NO_ANSWER).any():
-        raise ValueError(f"{what} hold {NO_ANSWER}, which stands for no answer in results; choose another number")
+        raise ValueError(
+            f"{what} hold {NO_ANSWER}, which stands for no answer in results: leave such places of a result out, and "
+            "give vectors other ids"
+        )
     return array
 
 
 def within_64_bits(array: Rows, what: str) -> Ids:
     if array.dtype.kind not in "iu" and array.size:
         raise TypeError(f"{what} are {array.dtype}; whole numbers are needed")
-    if array.dtype == np.uint64 and array.size and int(array.max()) > np.iinfo(np.int64).max:
+    if (
+        array.dtype.kind == "u"
+        and array.dtype.itemsize == 8
+        and array.size
+        and int(array.max()) > np.iinfo(np.int64).max
+    ):
         raise ValueError(f"{what} go up to {int(array.max())}; ids fit in signed 64 bits")
     return np.ascontiguousarray(array, dtype=np.int64)
 

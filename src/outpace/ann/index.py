@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from outpace.ann import _native
-from outpace.ann.arrays import Ids, as_numpy, identifiers, rows, table, within_64_bits
+from outpace.ann.arrays import Ids, as_numpy, copied_bytes, identifiers, rows, table, whole_number, within_64_bits
 from outpace.ann.engines import Point, keeps_graph
 from outpace.ann.memory import check_fits, free_bytes
-from outpace.ann.precision import HALF_LARGEST, half_is_enough, holder, largest, narrowest
+from outpace.ann.precision import HALF_LARGEST, half_is_enough, holder, largest, narrowest, warn_of_loss
 from outpace.ann.progress import Progress, shown
 
 Metric = Literal["l2", "ip", "cosine"]
@@ -32,6 +32,9 @@ ENGINES: tuple[Engine, ...] = ("auto", "graph", "partitions")
 
 # Held out while the structure is built, used to measure recall, then added like any new vector.
 HELD_OUT = 500
+
+# Of the queries that `calibrate` is given: each is compared with every vector.
+MOST_QUERIES = 1000
 
 # An index of which this part changed is measured again: its lists and walks are not what they were.
 CHANGED = 1 / 3
@@ -48,6 +51,10 @@ class Filter:
             self.native = _native.Filter.of_mask(np.ascontiguousarray(values))
         elif values.size == 0:
             self.native = _native.Filter.of_ids(np.empty(0, dtype=np.int64))
+        elif values.dtype.kind in "iu" and values.dtype.itemsize == 1:
+            raise TypeError(
+                f"a filter of {values.dtype} may be a mask or ids; give mask.astype(bool), or ids.astype(np.int64)"
+            )
         elif values.dtype.kind in "iu":
             self.native = _native.Filter.of_ids(within_64_bits(values, "a filter's ids"))
         else:
@@ -61,7 +68,6 @@ class Index:
         self._handle = handle
         self._search = handle.search
         self._changes = threading.Lock()  # one change at a time, with the ids and the measuring that belong to it
-        self._next_id: int | None = None
 
     @classmethod
     def build(
@@ -89,7 +95,9 @@ class Index:
         `progress` is a function of the stage and of how much of it is done, which may raise to stop the build. Without
         one, a line says so on a terminal, if the build takes some seconds; True shows it in any case, False never.
         """
-        data = table(vectors, "vectors")
+        given = as_numpy(vectors, "vectors")
+        check_fits(copied_bytes(given) + given.size, free_bytes())  # at the least, before anything is copied
+        data = table(given, "vectors")
         if len(data) == 0:
             raise ValueError("vectors are empty; an index needs at least one, since it learns from them")
         if metric not in METRICS:
@@ -102,10 +110,10 @@ class Index:
             raise ValueError("profile='compact' has no room for a graph; choose engine='partitions' or profile='fast'")
         if precision not in ("auto", "half", "full"):
             raise ValueError(f"precision={precision!r} is unknown; choose auto, half or full")
-        numbers = {"lists": lists, "reduced": reduced, "scan_bits": scan_bits, "seed": seed}
+        seed = whole_number(seed, "seed", 0, 2**63 - 1)
+        numbers = {"lists": lists, "reduced": reduced, "scan_bits": scan_bits, "candidates": candidates}
         for name, value in numbers.items():
-            if value < 0:
-                raise ValueError(f"{name}={value} is below 0")
+            whole_number(value, name, 0, 2**31 - 1)
         workers = _workers(threads)
         names = np.arange(len(data), dtype=np.int64) if ids is None else identifiers(ids, len(data), "ids")
         if ids is not None and len(np.unique(names)) != len(names):
@@ -116,17 +124,23 @@ class Index:
                 f"vectors go up to {largest(data):.3g}, and half precision ends at {HALF_LARGEST:.0f}; "
                 "scale them down, or use precision='full' with profile='fast'"
             )
+        with_graph = engine != "partitions" and profile == "fast"
+        held = held_out(len(data), seed)
+
+        def check_memory() -> None:
+            peak = _native.Handle.estimate_peak(data, METRICS.index(metric), reduced, half, with_graph)
+            check_fits(peak + (data.nbytes if len(held) else 0), free_bytes())
+
+        check_memory()
         if precision == "auto" and metric == "l2" and data.dtype.kind == "f":
             data = narrowest(data)
         if precision == "auto" and not half:
             half = half_is_enough(data, metric, seed)
+        elif half:
+            warn_of_loss(data, metric, seed)
         if not half and data.dtype != np.float32:
             data = data.astype(np.float32)
-        with_graph = engine != "partitions" and profile == "fast"
-        held = held_out(len(data), seed)
-        copied = data.nbytes if len(held) else 0
-        peak = _native.Handle.estimate_peak(data, METRICS.index(metric), reduced, half, with_graph)
-        check_fits(peak + copied, free_bytes())
+        check_memory()
         kept = np.setdiff1d(np.arange(len(data)), held, assume_unique=True) if len(held) else None
         queries = np.ascontiguousarray(data[held] if len(held) else data[:HELD_OUT])
         with shown(progress, f"building an index of {len(data):,} vectors") as told:
@@ -170,17 +184,23 @@ class Index:
         depth: int | None = None,
         engine: Engine = "auto",
         where: object = None,
-        threads: int = 1,
+        threads: int | None = 1,
     ) -> tuple[Ids, Distances]:
         """The ids and distances of the nearest `k`, nearest first; one row for one query, a table for many."""
         # Arguments are checked and converted on the native side: at 100,000 queries a second each line here shows.
         if where is not None:
             where = (where if isinstance(where, Filter) else Filter(where)).native
-        return self._search(queries, k, recall, effort, depth, engine, where, threads)
+        try:
+            return self._search(queries, k, recall, effort, depth, engine, where, threads)  # type: ignore[arg-type]
+        except TypeError:
+            if threads is None:  # every core, as elsewhere
+                return self._search(queries, k, recall, effort, depth, engine, where, _workers(None))
+            _explain(k, recall, effort, depth, engine, threads)
+            raise
 
     def exact(self, queries: object, k: int = 10, *, threads: int = 1) -> tuple[Ids, Distances]:
         """The true nearest `k`, by comparing with every vector: slow, and the measure of everything else."""
-        if k < 1:
+        if whole_number(k, "k", -(2**63), 2**63 - 1) < 1:
             raise ValueError(f"k={k}; at least one neighbour must be asked for")
         return self._handle.exact(rows(queries, "queries"), k, _workers(threads))
 
@@ -197,27 +217,21 @@ class Index:
             if ids is not None:
                 names = identifiers(ids, len(data), "ids")
             else:
-                first = self._first_free()
+                first = self._handle.highest() + 1
                 if first + len(data) - 1 > np.iinfo(np.int64).max:
                     raise ValueError(f"the highest id is {first - 1}, and there are none after it; give ids")
                 names = np.arange(len(data), dtype=np.int64) + first
             if len(data):
+                before = len(self)
                 try:
                     self._handle.add(data, names, workers, SCALARS.index(needed))
-                    if self._next_id is not None:
-                        self._next_id = max(self._next_id, int(names.max()) + 1)
-                except BaseException:  # Ctrl-C is heard when the vectors are in, and their ids are taken
-                    if self._next_id is not None:
-                        self._next_id = max(self._next_id, int(self._handle.ids().max(initial=-1)) + 1)
-                    raise
+                except MemoryError as fault:
+                    raise MemoryError(
+                        f"memory ended while vectors were added: the first {len(self) - before} of {len(data)} are in, "
+                        "and the index is sound; free some memory and add the rest"
+                    ) from fault
                 self._measure_again(workers)
         return names
-
-    def _first_free(self) -> int:
-        if self._next_id is None:
-            present = self._handle.ids()
-            self._next_id = max(int(present.max()) + 1, 0) if len(present) else 0
-        return self._next_id
 
     def _measure_again(self, workers: int) -> None:
         count = len(self._handle)
@@ -232,24 +246,27 @@ class Index:
         workers = _workers(threads)
         if values.size:
             with self._changes:
-                self._first_free()  # so that the id of a removed vector does not come back for another
                 self._handle.remove(identifiers(values, values.size, "ids"), workers)
                 self._measure_again(workers)
 
     def calibrate(self, queries: object, *, threads: int | None = None) -> None:
         """Measures recall again, with queries as they really come, none of which should be a stored vector.
 
-        Some hundred of them stay with the index, also in its file, for when recall is measured again.
+        Of very many, a thousand are drawn at random. Some hundred of them stay with the index, also in its file, for
+        when recall is measured again.
         """
         given = table(queries, "queries")
         if len(given) == 0:
             raise ValueError("queries are empty; recall is measured on at least one, and well on some hundred")
+        # Shuffled, since the first ones are kept, and a log may begin with those of one user or one hour.
+        chosen = np.random.default_rng(0).permutation(len(given))[:MOST_QUERIES]
+        given = np.ascontiguousarray(given[chosen])
         with self._changes:
             self._handle.calibrate(given, False, True, _workers(threads), None)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the index to one file; at any moment the old file or the new one is there."""
-        self._handle.save(os.fspath(path))
+        self._handle.save(os.fsdecode(path))
 
     @classmethod
     def load(
@@ -261,7 +278,7 @@ class Index:
         modules: str | os.PathLike[str] = "",
     ) -> Index:
         """Reads a saved index; with `mmap` it opens at once and parts are read when they are needed."""
-        place = Path(path)
+        place = Path(os.fsdecode(path))
         facts = place.stat()
         if stat.S_ISDIR(facts.st_mode):
             raise IsADirectoryError(errno.EISDIR, f"{place} is a folder; give the file that Index.save wrote")
@@ -303,6 +320,19 @@ def _workers(threads: int | None) -> int:
     if threads is not None and threads < 1:
         raise ValueError(f"threads={threads} is below 1; leave it out to use every core")
     return threads or os.cpu_count() or 1
+
+
+def _explain(k: object, recall: object, effort: object, depth: object, engine: object, threads: object) -> None:
+    """Raises what names the argument of a search that is of the wrong kind or out of all bounds."""
+    whole_number(k, "k", 1, 2**63 - 1)
+    whole_number(threads, "threads", 1, 2**31 - 1)
+    for name, value in (("effort", effort), ("depth", depth)):
+        if value is not None:
+            whole_number(value, name, 1, 2**31 - 1)
+    if recall is not None and not isinstance(recall, (int, float, np.number)):
+        raise TypeError(f"recall={recall!r} is no number in (0, 1]")
+    if not isinstance(engine, str):
+        raise TypeError(f"engine={engine!r} is unknown; choose {', '.join(ENGINES)}")
 
 
 def _from_bytes(data: bytes) -> Index:

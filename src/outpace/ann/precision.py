@@ -1,5 +1,6 @@
 """Precision: the narrowest kind of number that holds vectors without loss, or without losing their neighbours."""
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ Rows = npt.NDArray[Any]
 HALF_LARGEST = 65504.0
 # Rounding may cost half of the misses that a recall of 0.999 has; the other half is for the search.
 KEPT = 0.9995
+# Where half precision was asked for, it may cost more, but not as much as a recall is promised to.
+MUCH_KEPT = 0.99
 QUERIES = 300
 # Kept neighbours are counted for each of these numbers of them: so few are lost that the nearest ten alone tell little.
 NEIGHBOURS = range(5, 41)
@@ -48,18 +51,34 @@ def holder(vectors: Rows, stored: str, metric: str) -> str:
 
 
 def half_is_enough(data: Rows, metric: str, seed: int) -> bool:
-    """Whether rows rounded to half precision have the same neighbours, as far as a sample can tell."""
+    """Whether half precision keeps the neighbours."""
+    return kept_by_half(data, metric, seed) >= KEPT
+
+
+def kept_by_half(data: Rows, metric: str, seed: int) -> float:
+    """The share of neighbours that rows rounded to half precision keep, as far as a sample can tell."""
     if metric != "cosine" and data.dtype != np.float32:
-        return True  # bytes and float16 are stored without loss
+        return 1.0  # bytes and float16 are stored without loss
     if metric != "cosine" and not largest(data) <= HALF_LARGEST:
-        return False
+        return 0.0
     # float32 products lose small distances far from the origin, which moving the origin does not change under l2.
     origin = data[: min(len(data), 1000)].astype(np.float64).mean(axis=0) if metric == "l2" else 0.0
     chosen = np.random.default_rng(seed).choice(len(data), min(QUERIES, len(data)), replace=False)
     queries = in_space(data[chosen], metric)
     near = nearest(data, queries - origin, metric, origin)
     kept = [overlap(queries[i], in_space(data[near[i]], metric), metric) for i in range(len(queries))]
-    return float(np.mean(kept)) >= KEPT
+    return float(np.mean(kept))
+
+
+def warn_of_loss(data: Rows, metric: str, seed: int) -> None:
+    """Says so where half precision, which was asked for, loses neighbours: the index itself could not see it."""
+    kept = kept_by_half(data, metric, seed)
+    if kept < MUCH_KEPT:
+        warnings.warn(
+            f"half precision loses {1 - kept:.1%} of the neighbours of these vectors, and the recall that is measured "
+            "does not show it; subtract their mean, scale them to about 1, or use precision='full', profile='fast'",
+            stacklevel=3,
+        )
 
 
 def chunks(data: Rows) -> list[Rows]:

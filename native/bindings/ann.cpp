@@ -7,6 +7,7 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
@@ -124,6 +125,31 @@ std::optional<Engine> engine_of(std::string_view name) {
     throw BadArgument("engine='" + std::string(name) + "' is unknown; choose auto, graph or partitions");
 }
 
+// Without Python's lock while a search runs. Python's own way to take the lock again sleeps where another
+// thread has it, and to be woken takes longer than a quick search. If that thread is between two searches of
+// its own, it gives the lock back within microseconds: then it is awaited here, awake, but not for long,
+// since it may have gone to do something else.
+class Unlocked {
+  public:
+    Unlocked() : thread_(PyEval_SaveThread()) { between_searches.store(false, std::memory_order_relaxed); }
+    ~Unlocked() {
+        if (between_searches.load(std::memory_order_relaxed)) {
+            const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(10);
+            while (between_searches.load(std::memory_order_relaxed) &&
+                   std::chrono::steady_clock::now() < end) {
+            }
+        }
+        PyEval_RestoreThread(thread_);
+        between_searches.store(true, std::memory_order_relaxed);
+    }
+    Unlocked(const Unlocked&) = delete;
+    Unlocked& operator=(const Unlocked&) = delete;
+
+  private:
+    static inline std::atomic<bool> between_searches = false;
+    PyThreadState* thread_;
+};
+
 nb::tuple search(Handle& self, nb::handle given, Py_ssize_t k, std::optional<float> recall,
                  std::optional<int> effort, std::optional<int> depth, const char* engine, Filter* filter,
                  int threads) {
@@ -147,7 +173,7 @@ nb::tuple search(Handle& self, nb::handle given, Py_ssize_t k, std::optional<flo
     Ids ids = new_array<Id>(source.count, std::size_t(k), flat);
     Distances distances = new_array<float>(source.count, std::size_t(k), flat);
     {
-        nb::gil_scoped_release unlocked;
+        const Unlocked unlocked;
         self.index->search(source, std::size_t(k), wanted, filter, threads, ids.data(), distances.data());
     }
     return nb::make_tuple(ids, distances);

@@ -1,6 +1,7 @@
 """Files: what is saved comes back, on every instruction set; what is damaged is refused; a save is never half done."""
 
 import copy
+import errno
 import os
 import pickle
 import signal
@@ -352,3 +353,21 @@ def test_a_save_to_a_link_replaces_the_file_that_it_leads_to(saved: Path, vector
     assert link.is_symlink()
     assert len(Index.load(saved)) == 100
     assert [each.name for each in saved.parent.iterdir() if "part" in each.name] == []
+
+
+def test_a_save_to_a_link_that_leads_to_no_file_yet_makes_that_file(tmp_path: Path, index: Index) -> None:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    (tmp_path / "second").symlink_to(Path("disk") / "new.outpace")
+    (tmp_path / "first").symlink_to(tmp_path / "second")
+    index.save(tmp_path / "first")
+    assert (tmp_path / "first").is_symlink() and (tmp_path / "second").is_symlink()
+    assert len(Index.load(folder / "new.outpace")) == len(index)
+
+
+def test_a_save_to_links_that_lead_in_a_circle_is_refused(tmp_path: Path, index: Index) -> None:
+    (tmp_path / "one").symlink_to(tmp_path / "other")
+    (tmp_path / "other").symlink_to(tmp_path / "one")
+    with pytest.raises(OSError, match="one") as fault:
+        index.save(tmp_path / "one")
+    assert fault.value.errno == errno.ELOOP

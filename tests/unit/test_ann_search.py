@@ -1,5 +1,6 @@
 """Search against brute force: what distances mean, what recall promises, and what answers may depend on."""
 
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
 
@@ -245,6 +246,21 @@ def test_answers_do_not_depend_on_order_repetition_batches_or_threads(
     np.testing.assert_array_equal(index.search(queries, 10, **how)[1], distances)
     for i in (0, 17, 599):
         np.testing.assert_array_equal(index.search(queries[i], 10, **how)[0], ids[i])
+
+
+def test_single_searches_of_many_python_threads_are_those_of_one_and_failures_stay_their_own(
+    index: Index, queries: Rows
+) -> None:
+    ids = index.search(queries, 10)[0]
+
+    def ask(i: int) -> bool:
+        if i % 7 == 0:  # these come back from native code by an exception
+            with pytest.raises(ValueError, match="NaN"):
+                index.search(np.full_like(queries[i], np.nan), 10)
+        return bool((index.search(queries[i], 10)[0] == ids[i]).all())
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(ask, range(len(queries))))
 
 
 def test_both_instruction_sets_give_the_same_answers(vectors: Rows, queries: Rows) -> None:

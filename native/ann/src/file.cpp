@@ -9,11 +9,12 @@
 #include <bit>
 #include <cerrno>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <iterator>
 #include <memory>
 #include <random>
+#include <system_error>
 #include <utility>
 
 #include "errors.hpp"
@@ -336,10 +337,18 @@ std::vector<std::uint8_t> save_bytes(const Store& store, const Calibration& cali
 
 namespace {
 
-// Where a path leads: through links, which stay, to the file that is replaced.
-std::string followed(const std::string& path) {
-    const std::unique_ptr<char, void (*)(void*)> real(realpath(path.c_str(), nullptr), std::free);
-    return real ? real.get() : path;
+// Where a path leads: through links, which stay, to the file that is replaced or made. Not realpath, for
+// which a link to a file that is not there yet leads nowhere.
+std::string followed(const std::string& given) {
+    std::filesystem::path path = given;
+    for (int links = 0; links < 40; ++links) {  // as many as Linux follows
+        std::error_code none;
+        const std::filesystem::path target = std::filesystem::read_symlink(path, none);
+        if (none) return path.string();
+        path = path.parent_path() / target;
+    }
+    errno = ELOOP;
+    fail_system("cannot write", given);
 }
 
 // A new file beside the target, as readable to others as that one is. Whoever else saves to the same path,

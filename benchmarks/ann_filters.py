@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from contenders import result, script
 from contenders.ground import Ground
-from contenders.libraries import OURS, chosen
+from contenders.libraries import OURS, WIDEST, chosen
 from contenders.remote import Remote, RemoteFailed
 from contenders.subject import Subject, Timed
 from contenders.sweep import climbed, near
@@ -46,7 +46,7 @@ ENOUGH = 0.97
 REMARKS = {
     "usearch": "its Python package has no filter: more are fetched than are wanted, and those not allowed are dropped",
     "exact": "no index: the vectors that a filter allows are copied out with it and all compared, by NumPy",
-    "hnswlib": "its filter is a Python function that is called for every candidate",
+    "hnswlib": "its filter is a Python function that is called for every candidate; hnswlib-fetch does as usearch must",
 }
 
 
@@ -138,18 +138,21 @@ class Contest:
         self.crowd, self.cases = cases_of(data, given.queries // GROUPS * 3 // 2, given.seed)
         self.libraries: dict[str, Remote] = {}
         self.about: dict[str, Any] = {}
-        self.making: dict[str, list[float]] = defaultdict(list)
+        self.making: dict[tuple[int, str], list[float]] = defaultdict(list)
+        self.counted: dict[tuple[int, str], list[int]] = defaultdict(list)
         self.readings: dict[tuple[int, str], list[Reading]] = defaultdict(list)
         self.disturbed: list[bool] = []
 
-    def measured(self, name: str, case: Case, effort: float, *, tuning: bool) -> tuple[float, float]:
+    def measured(self, name: str, at: int, effort: float, *, tuning: bool) -> tuple[float, float]:
         """Recall and queries per second at an effort, with the filters of this case."""
+        case = self.cases[at]
         part = self.crowd.tuning if tuning else ~self.crowd.tuning
         asked = (effort, self.crowd.numbers[part], self.crowd.groups[part].tolist(), K, self.given.seconds)
         with exclusive(self.core):
             timed: Timed = self.libraries[name].ask("sweep", *asked)
         if not tuning:
             self.disturbed.append(timed.clock.disturbed)
+            self.counted[at, name].append(len(timed.ids))
         return case.recall(self.data, self.crowd, part, timed), timed.qps
 
     def attempt(self, name: str, step: Callable[[], None]) -> None:
@@ -177,7 +180,7 @@ class Contest:
         case = self.cases[at]
         self.libraries[name].ask("allow", list(case.masks))
         readings = climbed(
-            lambda effort: self.measured(name, case, effort, tuning=True),
+            lambda effort: self.measured(name, at, effort, tuning=True),
             self.libraries[name].ask("efforts"),
             enough=ENOUGH,
             slowest=self.given.slowest,
@@ -187,9 +190,9 @@ class Contest:
 
     def sweep(self, name: str, at: int, efforts: Sequence[float], number: int) -> None:
         """One case of a round."""
-        self.making[name].append(1e3 * self.libraries[name].ask("allow", list(self.cases[at].masks)))
+        self.making[at, name].append(1e3 * self.libraries[name].ask("allow", list(self.cases[at].masks)))
         for effort in efforts:
-            found = self.measured(name, self.cases[at], effort, tuning=False)
+            found = self.measured(name, at, effort, tuning=False)
             self.readings[at, name].append(Reading("", effort, number, *found))
 
     def run(self) -> dict[str, Any]:
@@ -218,11 +221,12 @@ class Contest:
             "timed_queries": int((~self.crowd.tuning).sum()),
             "libraries": self.about,
             "disturbed": round(float(np.mean(self.disturbed)), 3),
-            "making_a_filter_ms": {
-                name: result.spread(values) for name, values in self.making.items() if name in self.libraries
-            },
             "cases": [
                 case_told(case, {name: self.readings[at, name] for name in self.libraries})
+                | {
+                    "making_a_filter_ms": {name: result.spread(self.making[at, name]) for name in self.libraries},
+                    "fewest_queries": {name: min(self.counted[at, name]) for name in self.libraries},
+                }
                 for at, case in enumerate(self.cases)
             ],
         }
@@ -271,7 +275,7 @@ def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 def main() -> int:
     given = options()
-    rules = {"k": K, "rounds": given.rounds, "remarks": REMARKS}
+    rules = {"k": K, "rounds": given.rounds, "slowest_s": given.slowest, "widest": WIDEST, "remarks": REMARKS}
     return script.run(__file__, given, rules, lambda *each: Contest(*each).run())
 
 

@@ -4,8 +4,8 @@
 
 The first n rows of a data set become a data set of their own, with true neighbours computed by comparing with every
 row. Indexes, measurements and these parts are kept in --work, and the same command goes on where it was. A round goes
-through all sizes and libraries. The exponent a of cost ~ n^a is a least squares fit of the logarithms; its interval
-comes from rounds drawn again with replacement.
+through all sizes and libraries. The exponent a of cost ~ n^a is a least squares fit of the logarithms over the sizes at
+which the cheapest setting finds less than the level; its interval comes from rounds drawn again with replacement.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import argparse
 import os
 import statistics
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -166,9 +166,19 @@ def builds_of(benches: Sequence[Bench], versions: Mapping[str, str]) -> list[dic
     ]
 
 
-def told(costs: Costs) -> dict[str, Any]:
-    """A library at a level, as the result file has it."""
-    fit = growth(costs)
+def sizes_above(benches: Sequence[Bench], versions: Mapping[str, str], peer: str, level: float) -> set[int]:
+    """The sizes at which even the cheapest setting finds more: their cost is of no search at this level."""
+    found = set()
+    for bench in benches:
+        readings = plan.readings(rows_of(bench.log, bench.dataset, versions, "final")).get(peer, [])
+        if readings and min(each.recall for each in readings) >= level:
+            found.add(len(bench.dataset.train))
+    return found
+
+
+def told(costs: Costs, above: Collection[int] = ()) -> dict[str, Any]:
+    """A library at a level, as the result file has it; what is above the level is told and not fitted."""
+    fit = growth({size: each for size, each in costs.items() if size not in above})
     return {
         "microseconds": {str(size): result.told(interval(list(each.values()))) for size, each in costs.items()},
         "exponent": None if fit is None else result.told(Interval(fit.exponent, fit.low, fit.high, 0.95)),
@@ -238,7 +248,11 @@ def main() -> int:
         benches.append(Bench(part, path, builder, log, timing_cores(1)[0], lambda text: print(text, flush=True)))
     measured(benches, versions, given.rounds)
     levels = {
-        f"{level:g}": {peer: told(costs_of(benches, versions, peer, level)) for peer in versions} for level in LEVELS
+        f"{level:g}": {
+            peer: told(costs_of(benches, versions, peer, level), sizes_above(benches, versions, peer, level))
+            for peer in versions
+        }
+        for level in LEVELS
     }
     report = result.heading(__file__) | {
         "data": source.name,

@@ -228,22 +228,45 @@ def ann_filters(result: dict[str, Any]) -> str:
             + ", ".join(f"{case['filter']} {case['share']:.1%} ({case['promise']['recall']:.3f})" for case in broken)
             + "."
         )
-        making = ", ".join(
-            f"{name} {each['middle']:.3g}" for name, each in found["making_a_filter_ms"].items() if each is not None
+        making = [
+            {
+                "lets through": f"{case['share']:.1%}",
+                **{name: between(each) for name, each in case["making_a_filter_ms"].items()},
+            }
+            for case in found["cases"]
+            if case["filter"] == "random"
+        ]
+        short = [
+            f"{name} {case['filter']} {case['share']:.1%} ({fewest})"
+            for case in found["cases"]
+            for name, fewest in case["fewest_queries"].items()
+            if fewest < found["timed_queries"]
+        ]
+        cut = f" There was time for only some of the {found['timed_queries']} queries in: {', '.join(short)}."
+        libraries = "; ".join(
+            f"{name} {about['version']}, {about['built']}"
+            for name, about in found["libraries"].items()
+            if "missing" not in about
         )
         absent = "".join(
             f" {name} is missing: {about['missing']}."
             for name, about in found["libraries"].items()
             if "missing" in about
         )
-        return f"{promise} Making a filter took, in ms: {making}. {disturbed(found)}{absent}\n\n{table(rows)}"
+        return (
+            f"{promise} {disturbed(found)}{cut if short else ''} Libraries: {libraries}.{absent}\n\n{table(rows)}\n\n"
+            f"Milliseconds to make a `random` filter:\n\n{table(making)}"
+        )
 
     remarks = " ".join(f"{name}: {text}." for name, text in result["remarks"].items())
     return (
         "## Search with a filter\n\nFilters of several queries each: `random` ones, `near` ones that allow the vectors "
         "around the queries, and `far` ones that allow those around another place. `times` is how many times as fast "
-        f"`outpace.ann` is at the same recall, in the same round ({result['rounds']} rounds); `not reached` means that "
-        f"one of the two has no setting with that recall. {remarks} {made(result)}\n\n{sets_of(result, told)}"
+        f"`outpace.ann` is at that recall, in the same round ({result['rounds']} rounds). A library whose cheapest "
+        "setting finds more enters with that one, and `exact` always finds everything. `not reached` means that one of "
+        f"the two has no setting with that recall that answers in {result['slowest_s']} s and keeps at most "
+        f"{result['widest']:,} candidates. "
+        f"{remarks} {made(result)}\n\n{sets_of(result, told)}"
     )
 
 
@@ -256,6 +279,12 @@ def ann_updates(result: dict[str, Any]) -> str:
             }
             for what in found["libraries"]["outpace"]["microseconds"]
         ]
+        costs.append(
+            {
+                "microseconds per vector": "mean of all additions and removals by 1 to 10,000",
+                **{name: _short(each["microseconds_mean"]) for name, each in found["libraries"].items()},
+            }
+        )
         indexes = [
             {
                 "library": name,
@@ -281,11 +310,11 @@ def ann_updates(result: dict[str, Any]) -> str:
             f"{disturbed(found)}{absent}\n\n{table(costs)}\n\n{table(indexes)}"
         )
 
+    remarks = " ".join(f"{name}: {text}." for name, text in result["remarks"].items())
     return (
         "## An index that changes\n\nVectors are added and removed again in batches, by one thread; then a random half "
         "is removed and added back under new ids, and searches are compared with those of an index that was left as "
-        f"it was built, at recall {result['level']} and in the same round ({result['rounds']} rounds). An addition to "
-        "ours that comes when a third of the index has changed measures recall again, and that is in the figures. "
+        f"it was built, at recall {result['level']} and in the same round ({result['rounds']} rounds). {remarks} "
         f"{made(result)}\n\n{sets_of(result, told)}"
     )
 
@@ -318,6 +347,9 @@ def ann_recall(result: dict[str, Any]) -> str:
 
 
 def ann_build(result: dict[str, Any]) -> str:
+    def unsure(what: str, good: bool, each: dict[str, Any]) -> str:
+        return " by the median" if what == "time" and good and each["faster"]["low"] < 1 else ""
+
     def told(found: dict[str, Any]) -> str:
         rows = [
             {
@@ -329,7 +361,8 @@ def ann_build(result: dict[str, Any]) -> str:
                 "times the vectors": each["times_vectors"],
                 "times hnswlib": each.get("times_hnswlib", ""),
                 "promise": ", ".join(
-                    f"{what} {'kept' if good else '**not kept**'}" for what, good in each["kept"].items()
+                    f"{what} {'kept' if good else '**not kept**'}{unsure(what, good, each)}"
+                    for what, good in each["kept"].items()
                 ),
             }
             for name, each in found["libraries"].items()
@@ -346,6 +379,13 @@ def ann_build(result: dict[str, Any]) -> str:
 
 
 def ann_threads(result: dict[str, Any]) -> str:
+    def verdict(each: dict[str, Any]) -> str:
+        if "kept" not in each:
+            return ""
+        if not each["kept"]:
+            return "not kept"
+        return "kept" if each["ratio"]["low"] >= result["bar"] else "kept by the median"
+
     def told(found: dict[str, Any]) -> str:
         ways = [
             {"asked by": way, "queries/s": between(each["qps"]), "recall": each["recall"]}
@@ -353,7 +393,7 @@ def ann_threads(result: dict[str, Any]) -> str:
         ]
         ratios = [
             {"ratio of": each["of"], "to": each["to"], "is": between(each["ratio"]),
-             f"bar of {result['bar']}": {True: "kept", False: "not kept", None: ""}[each.get("kept")]}
+             f"bar of {result['bar']}": verdict(each)}
             for each in found["ratios"]
         ]  # fmt: skip
         engines = " and ".join(found["engines"])
@@ -370,9 +410,9 @@ def ann_scale(result: dict[str, Any]) -> str:
     def told(level: str, peer: str, found: dict[str, Any]) -> dict[str, Any]:
         costs = {f"{int(size):,}": cost["middle"] for size, cost in found["microseconds"].items()}
         grows = between(found["exponent"], "too few sizes")
-        sizes = found["fitted_sizes"]
-        over = f"{min(sizes):,} to {max(sizes):,}" if sizes else ""
-        return {"at recall": level, "library": peer, "grows as n to the power": grows, "over": over, **costs}
+        sizes = [int(size) for size in found["microseconds"]]
+        left_out = ", ".join(f"{size:,}" for size in sizes if size not in found["fitted_sizes"])
+        return {"at recall": level, "library": peer, "grows as n to the power": grows, "not fitted": left_out, **costs}
 
     rows = [told(level, peer, found) for level, peers in result["levels"].items() for peer, found in peers.items()]
     columns = list(dict.fromkeys(name for row in rows for name in row))
@@ -381,7 +421,9 @@ def ann_scale(result: dict[str, Any]) -> str:
     libraries = "; ".join(f"{name} {version}" for name, version in result["libraries"].items())
     return (
         f"## As the set grows\n\nMicroseconds per query for the first rows of {result['data']}, median of "
-        f"{result['rounds']} rounds, each through all sizes: {libraries}.{absent} {made(result)}\n\n"
+        f"{result['rounds']} rounds, each through all sizes: {libraries}.{absent} The exponent is fitted to the sizes "
+        "at which the library's cheapest setting finds less than the level; its interval covers the noise of timing "
+        f"alone, not other queries nor indexes built anew. {made(result)}\n\n"
         f"![Cost of a query against the number of vectors](images/ann-scale.svg)\n\n{table(whole)}"
     )
 

@@ -18,8 +18,9 @@ from outpace.errors import OutpaceError
 
 OURS, HNSWLIB = "outpace", "hnswlib"
 M, EF_CONSTRUCTION = 16, 200
-_GRAPH = f"HNSW of float32 vectors, M={M}, ef_construction={EF_CONSTRUCTION}"
-_WIDEST = 51_200  # with a filter that lets a thousandth through, a beam finds ten answers only if it is this wide
+_SIZE = f"M={M}, ef_construction={EF_CONSTRUCTION}"
+_GRAPH = f"HNSW of float32 vectors, {_SIZE}"
+WIDEST = 51_200  # with a filter that lets a thousandth through, a beam finds ten answers only if it is this wide
 
 Masks = Sequence[npt.NDArray[np.bool_]]
 
@@ -100,7 +101,7 @@ class OutpaceCompact(Outpace):
 
 
 class Hnswlib:
-    """The filter is a Python function; a set's own test for membership is the fastest that we found."""
+    """Its filter is a Python function, which costs about the same whether a set, a list or bytes are looked into."""
 
     def __init__(self) -> None:
         self._hnswlib = importlib.import_module("hnswlib")
@@ -143,6 +144,21 @@ class Hnswlib:
             self._index.mark_deleted(each)
 
 
+class HnswlibFetch(Hnswlib):
+    """Without its filter: more than k are fetched, and those that are not allowed dropped."""
+
+    def allow(self, masks: Masks) -> None:
+        self._masks = masks
+
+    def set(self, effort: float) -> None:
+        super().set(effort)
+        self._fetched = int(effort)
+
+    def search_allowed(self, query: Floats, k: int, mask: int) -> Any:
+        found = self._index.knn_query(query, self._fetched)[0][0]
+        return found[self._masks[mask][found]][:k]
+
+
 class Usearch:
     """Its Python package has no filter: more than k are fetched, and those that are not allowed dropped."""
 
@@ -153,19 +169,19 @@ class Usearch:
         return importlib.metadata.version("usearch")
 
     def built(self) -> str:
-        return _GRAPH
+        return f"HNSW of {str(self._index.dtype).lower().split('.')[-1]} vectors, {_SIZE}"
 
     def efforts(self, shape: Shape) -> tuple[float, ...]:
         return _widths(shape.count)
 
     def build(self, vectors: Floats, metric: Metric, capacity: int, threads: int) -> None:
         del capacity
+        # What vectors are stored as is left to it, as it is with ours: half the width where the processor is fast so.
         self._index = self._usearch.Index(
             ndim=vectors.shape[1],
             metric={"l2": "l2sq", "cosine": "ip"}[metric],
             connectivity=M,
             expansion_add=EF_CONSTRUCTION,
-            dtype="f32",
         )
         self._index.add(np.arange(len(vectors)), vectors, threads=threads)
 
@@ -329,13 +345,14 @@ def _all_gone(removed: int, ids: Ids) -> None:
 
 
 def _widths(count: int) -> tuple[float, ...]:
-    widest = min(_WIDEST, count)
+    widest = min(WIDEST, count)
     return tuple(float(each) for each in beams(min(10, widest), widest))
 
 
 LIBRARIES: dict[str, type[Library]] = {
     OURS: Outpace,
     HNSWLIB: Hnswlib,
+    "hnswlib-fetch": HnswlibFetch,
     "usearch": Usearch,
     "faiss-hnsw": FaissHnsw,
     "faiss-ivf": FaissIvf,

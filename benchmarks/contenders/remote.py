@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, Self
@@ -16,14 +17,19 @@ class RemoteFailed(Exception):
     """What was raised over there, or that the process died."""
 
 
+# How many threads NumPy's linear algebra takes; it is read when the process loads it.
+_POOLS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+
 class Remote:
-    """One object over there; its process ends with this one."""
+    """One object over there; its process ends with this one, and its NumPy has one thread."""
 
     def __init__(self, make: Callable[..., object], *arguments: object, cores: Collection[int]) -> None:
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, make, arguments, tuple(cores)), daemon=True)
-        self._process.start()
+        with _one_thread():
+            self._process.start()
         theirs.close()
         try:
             self.wait()
@@ -70,6 +76,17 @@ class Remote:
     def _died(self) -> RemoteFailed:
         self._process.join(5)
         return RemoteFailed(f"the process ended with code {self._process.exitcode}")
+
+
+@contextlib.contextmanager
+def _one_thread() -> Iterator[None]:
+    before = dict(os.environ)
+    os.environ.update(dict.fromkeys(_POOLS, "1"))
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def _serve(

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,9 @@ from outpace.bench.ann.peers.base import ids_of
 
 # Queries between two looks at the clock: a look costs a thousandth of them, and slow ones do not go on for long.
 _STRIDE = 8
-# Queries before the clock starts; the last ones, which are out of the caches again when they are timed.
-_WARM = 8
-# Fast libraries answer the queries again until so many seconds have passed: a few milliseconds would tell little.
+# Fast libraries answer the queries again until so many seconds have passed: a few milliseconds would tell little. So
+# that slow ones, too, find caches that have seen these queries, all begin with a pass of so many seconds at most that
+# is not timed.
 _LEAST = 0.2
 _BUSY = 0.95
 
@@ -82,7 +83,9 @@ class Subject:
         return self._library.efforts(self._shape)
 
     def pin(self, cores: Collection[int]) -> None:
-        os.sched_setaffinity(0, cores)
+        """Every thread, also those that a library keeps."""
+        for thread in Path("/proc/self/task").iterdir():
+            os.sched_setaffinity(int(thread.name), cores)
 
     def build(self, count: int, threads: int) -> Built:
         """Index the first rows."""
@@ -110,8 +113,11 @@ class Subject:
         if masks is not None:
             jobs = [(query, k, mask) for query, mask in zip(queries, masks, strict=True)]
             call = self._library.search_allowed
-        for job in jobs[-_WARM:]:
+        end = time.perf_counter() + min(_LEAST, limit)
+        for job in jobs:
             call(*job)
+            if time.perf_counter() > end:
+                break
         answers: list[object] = []
         answered, spent, stop = 0, 0.0, _started()
         begin = time.perf_counter()

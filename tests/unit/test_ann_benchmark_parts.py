@@ -78,6 +78,14 @@ def curve(effort: float) -> tuple[float, float]:
     return 1 - 1 / effort, 1000 / effort
 
 
+def test_a_size_whose_cheapest_setting_is_above_the_level_is_told_and_not_fitted() -> None:
+    costs = {size: {0: 2.0 * size**0.5} for size in (2000, 4000, 8000)} | {1000: {0: 500.0}}
+    found = ann_scale.told(costs, above={1000})
+    assert found["exponent"]["middle"] == pytest.approx(0.5)
+    assert found["fitted_sizes"] == [2000, 4000, 8000]
+    assert "1000" in found["microseconds"]
+
+
 def test_efforts_are_raised_until_recall_was_enough_twice() -> None:
     found = sweep.climbed(curve, (2, 5, 10, 20, 40, 80), enough=0.9, slowest=1.0)
     assert [each.effort for each in found] == [2, 5, 10, 20]
@@ -224,6 +232,24 @@ def test_a_cost_is_compared_inside_the_rounds() -> None:
     assert (found.middle, found.low, found.high) == pytest.approx((2, 2, 2))
 
 
+def test_work_that_one_change_in_many_pays_for_is_in_the_mean() -> None:
+    readings = {state: [Reading("", ann_updates.LEVEL, 0, 0.96, 100.0)] for state in ("fresh", "half", "changed")}
+    pair = ann_updates.Pair(
+        changed=None,  # type: ignore[arg-type]
+        fresh=None,  # type: ignore[arg-type]
+        about={},
+        build_seconds=1.0,
+        bytes={"fresh": 10, "changed": 11},
+        names=Names(np.arange(3)),
+        costs={"add by 1": [1.0, 1.0, 98.0]},
+        spent=ann_updates.Spent(seconds=1e-4, changes=3),
+        readings=readings,
+    )
+    found = ann_updates.pair_told(pair, pair)
+    assert found["microseconds"]["add by 1"]["middle"] == 1.0
+    assert found["microseconds_mean"] == pytest.approx(33.333)
+
+
 def test_recall_is_compared_at_the_setting_that_is_nearest_to_the_level() -> None:
     fresh = [Reading("", effort, 0, recall, 1.0) for effort, recall in ((10, 0.80), (20, 0.94), (30, 0.99))]
     changed = [Reading("", effort, 0, recall, 1.0) for effort, recall in ((10, 0.70), (20, 0.90), (30, 0.95))]
@@ -287,6 +313,14 @@ def test_what_fails_in_another_process_is_told_here_and_the_process_goes_on() ->
         with pytest.raises(RemoteFailed, match="KeyError"):
             remote.ask("pop", "two")
         assert remote.ask("get", "one") == 1
+
+
+@pytest.mark.usefixtures("importable")
+def test_linear_algebra_over_there_has_one_thread_and_nothing_changes_here() -> None:
+    before = dict(os.environ)
+    with Remote(__import__, "os", cores=os.sched_getaffinity(0)) as remote:
+        assert remote.ask("getenv", "OPENBLAS_NUM_THREADS") == "1"
+    assert dict(os.environ) == before
 
 
 @pytest.mark.usefixtures("importable")

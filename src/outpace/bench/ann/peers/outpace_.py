@@ -22,7 +22,7 @@ from outpace.bench.ann.peers.base import (
 
 OURS, DEFAULTS = "outpace", "outpace-defaults"
 # No more strands than the other libraries that refine, which have four to six: more would be more chances to be lucky.
-_DEPTHS = (12, 25, 60, 200)
+_DEPTHS = (12, 16, 25, 60, 200)
 # Denser where the levels are: the curve is straight between two of them.
 _AIMS = (
     0.5, 0.6, 0.7, 0.75, 0.8, 0.84, 0.87, 0.89, 0.9, 0.91, 0.92, 0.93, 0.94, 0.95, 0.96, 0.97, 0.98, 0.985, 0.99,

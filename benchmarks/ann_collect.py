@@ -2,9 +2,10 @@
 
     python benchmarks/ann_collect.py FOLDER...        results/ann-bench-DATA-TRACK.json and .csv.xz, docs/images/...svg
 
-Each folder is the `--out` of a run; of every data set and track whose final stage it holds there will be a result. The
-table in `.csv.xz` has every timing of the final stage and, as a digit (base 36) for each query, how many of its
-neighbours were missed, so that everything can be computed again. Read that column as text.
+Each folder is the `--out` of a run; of every data set and track whose final stage it holds there will be a result. A
+folder knows its last command: where its tracks were timed by two, collect each after its own, with --track. The table
+in `.csv.xz` has every timing of the final stage and, as a digit (base 36) for each query, how many of its neighbours
+were missed, so that everything can be computed again. Read that column as text.
 """
 
 from __future__ import annotations
@@ -32,14 +33,19 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def collect(folder: Path, root: Path) -> list[Path]:
+def collect(folder: Path, root: Path, track: str | None = None) -> list[Path]:
     """Copy what one run found into a repository; the result files that were written."""
     whole = json.loads((folder / "results.json").read_text())
     log = Log(folder / "measurements.jsonl")
     written = []
-    final = [contest for contest in whole["contests"] if contest["stage"] == "final"]
+    final = [
+        contest
+        for contest in whole["contests"]
+        if contest["stage"] == "final" and (track is None or contest["track"] == track)
+    ]
     if not final:
-        raise SystemExit(f"{folder} holds no final stage: run `outpace bench ann` there without --stage screen")
+        what = "no final stage" if track is None else f"no final stage of the track {track}"
+        raise SystemExit(f"{folder} holds {what}: run `outpace bench ann` there without --stage screen")
     for contest in final:
         own = {key: contest[key] for key in ("data", "track")}
         part = whole | {
@@ -85,9 +91,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="+", type=Path)
     parser.add_argument("--root", type=Path, default=ROOT, help="the repository (default: this one)")
+    parser.add_argument("--track", choices=("single", "batch"), help="this one alone (default: all that there are)")
     given = parser.parse_args()
     for folder in given.folder:
-        for written in collect(folder, given.root):
+        for written in collect(folder, given.root, given.track):
             print(f"wrote {written}")
     return 0
 

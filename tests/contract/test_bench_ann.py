@@ -99,16 +99,17 @@ def test_the_batch_track_finds_the_same_neighbours(data: Path) -> None:
     assert found["single"] == found["batch"] != {}
 
 
-def test_what_was_found_is_collected_with_every_timing(data: Path) -> None:
-    for track in ("single", "batch"):
-        assert bench(data, "Quick", more=("--track", track)).returncode == 0
+def test_what_was_found_is_collected_with_every_timing_and_its_own_command(data: Path) -> None:
     root = data.parent / "repository"
     for folder in ("benchmarks/results", "docs/images"):
         (root / folder).mkdir(parents=True)
     script = HERE.parents[1] / "benchmarks" / "ann_collect.py"
-    subprocess.run([sys.executable, script, data.parent / "out", "--root", root], check=True)
+    for track in ("single", "batch"):
+        assert bench(data, "Quick", more=("--track", track)).returncode == 0
+        subprocess.run([sys.executable, script, data.parent / "out", "--root", root, "--track", track], check=True)
     for track in ("single", "batch"):
         found = json.loads((root / "benchmarks" / "results" / f"ann-bench-tiny-{track}.json").read_text())
+        assert f"--track {track}" in found["command"]
         assert [contest["track"] for contest in found["contests"]] == [track]
         assert {row["track"] for row in found["levels"]} == {track}
         table = lzma.decompress((root / "benchmarks" / "results" / f"ann-bench-tiny-{track}.csv.xz").read_bytes())

@@ -21,6 +21,7 @@ TONES = {
     "outpace": "#0f6b66",
     "outpace-compact": "#66aaa5",
     "hnswlib": "#b3501f",
+    "hnswlib-fetch": "#dd8f66",
     "usearch": "#3b6ea8",
     "faiss-hnsw": "#8a6fb0",
     "faiss-ivf": "#b8860b",

@@ -16,6 +16,7 @@ import io
 import json
 import lzma
 import shutil
+import statistics
 import sys
 from pathlib import Path
 
@@ -53,6 +54,7 @@ def collect(folder: Path, root: Path, track: str | None = None) -> list[Path]:
             for key, rows in whole.items()
             if key in ("contests", "levels", "ratios", "points", "indexes", "failures")
         }
+        part["load_average"] = load_average(log, **own)
         if own["data"] in SETS:
             part = {"about": SETS[own["data"]].about} | part
         target = root / "benchmarks" / "results" / f"ann-bench-{own['data']}-{own['track']}.json"
@@ -62,6 +64,12 @@ def collect(folder: Path, root: Path, track: str | None = None) -> list[Path]:
         shutil.copyfile(folder / picture, root / "docs" / "images" / f"ann-bench-{picture}")
         written.append(target)
     return written
+
+
+def load_average(log: Log, data: str, track: str) -> float:
+    """How many processes wanted a core while the final stage was timed, the timed one among them; the median."""
+    rows = [row for row in newest(log.times()) if (row.data, row.track) == (data, track)]
+    return round(statistics.median(row.load_average for row in of_stage(rows, "final")), 1)
 
 
 def timings(log: Log, data: str, track: str) -> str:

@@ -462,10 +462,11 @@ def ann_bench(title: str, results: dict[str, dict[str, Any]]) -> str:
         contest, facts = result["contests"][0], result["machines"][-1]
         about = f"{result['about']}. " if result.get("about") else ""
         absent = [f"{each['library']} {each['index']}: {each['what']}, {each['why']}." for each in result["failures"]]
+        load = f" {result['load_average']} processes wanted a core (median)." if "load_average" in result else ""
         parts += [
             f"### {contest['data']}",
             f"{about}`{result['command']}`, {facts['started']}, {facts['cpu']} with {facts['cores']} cores.",
-            contest["method"],
+            contest["method"] + load,
             f"![Recall against queries per second](images/{name}.svg)",
             *(["Not in the comparison: " + " ".join(absent)] if absent else []),
             table(ann_costs(result)),

@@ -23,12 +23,15 @@ def test_no_result_is_a_partial_one() -> None:
 
 def test_the_readme_tells_the_figures_of_the_results_page() -> None:
     root = BENCHMARKS.parent
-    part = (root / "docs" / "results.md").read_text().split("## Vector search: queries one by one")[1]
-    means = re.findall(r"geometric mean (\d\.\d\d) over (\d+) cells of (\d+)", part)[:2]
-    readme = re.search(
-        r"single queries (\S+) times .*?and (\S+) times with its defaults .geometric means of (\d+)",
+    sections = (root / "docs" / "results.md").read_text().split("## Vector search: queries ")[1:]
+    assert [each.split("\n")[0] for each in sections] == ["one by one", "in one call"]
+    means = [re.findall(r"geometric mean (\d\.\d\d) over (\d+) cells of (\d+)", each)[:2] for each in sections]
+    told = re.search(
+        r"single queries (\S+) times and batches (\S+) times .*?"
+        r"with its defaults (\S+) and (\S+)\s+times .geometric means of (\d+)",
         (root / "README.md").read_text(),
         re.DOTALL,
     )
-    assert readme is not None
-    assert means == [(readme[1], readme[3], readme[3]), (readme[2], readme[3], readme[3])]
+    assert told is not None
+    cells = (told[5], told[5])
+    assert means == [[(told[1], *cells), (told[3], *cells)], [(told[2], *cells), (told[4], *cells)]]

@@ -3,9 +3,9 @@
     python benchmarks/ann_updates.py [--data NAME ...] [--rounds N]        results/ann-updates.json
 
 Every library has two processes with the same index. In the one, a random half is removed and added back under new ids;
-the other stays as it was built, and searches of the two are compared. Then batches of new vectors are added to the first
-and removed again in each round. All changes are made by one thread on one core. Memory is what a process holds more than before it
-built its index.
+the other stays as it was built, and searches of the two are compared. Then batches of new vectors are added to the one
+and removed again in each round. All changes are made by one thread on one core. Memory is what a process holds more
+than before it built its index.
 """
 
 from __future__ import annotations

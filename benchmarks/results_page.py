@@ -314,8 +314,8 @@ def ann_updates(result: dict[str, Any]) -> str:
     return (
         "## An index that changes\n\nA random half is removed and added back under new ids, and searches are compared "
         f"with those of an index that was left as it was built, at recall {result['level']} and in the same round "
-        f"({result['rounds']} rounds). Then other vectors are added and removed again in batches, by one thread. {remarks} "
-        f"{made(result)}\n\n{sets_of(result, told)}"
+        f"({result['rounds']} rounds). Then other vectors are added and removed again in batches, by one thread. "
+        f"{remarks} {made(result)}\n\n{sets_of(result, told)}"
     )
 
 

@@ -127,9 +127,12 @@ def test_growth_is_measured_and_shown(data: Path, tmp_path: Path) -> None:
     more = ("--sizes", "500", "1000", "3000", "--libraries", "outpace-defaults", "--rounds", "1")
     folders = ("--work", str(tmp_path / "work"), "--picture", str(tmp_path / "scale.svg"))
     found = run("ann_scale.py", data, tmp_path / "scale.json", *more, *folders)
-    fitted = found["levels"]["0.9"]["outpace-defaults"]
-    assert fitted["fitted_sizes"] == [500, 1000, 3000]
-    assert fitted["exponent"]["low"] <= fitted["exponent"]["middle"] <= fitted["exponent"]["high"]
+    for level, libraries in found["levels"].items():
+        ours = libraries["outpace-defaults"]
+        assert list(ours["microseconds"]) == ["500", "1000", "3000"], level
+        # Sets this small are so easy that the cheapest setting may find more than the level; those are not fitted.
+        assert {*ours["fitted_sizes"]} <= {500, 1000, 3000}, level
+        assert (ours["exponent"] is None) == (ours["fitted_sizes"] == []), level
     assert (tmp_path / "scale.svg").read_text().startswith("<svg")
     assert "grows as n to the power" in section("ann-scale.json", found)
     again = run("ann_scale.py", data, tmp_path / "again.json", *more, *folders)

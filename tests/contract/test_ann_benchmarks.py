@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import json
 import os
 import subprocess
@@ -43,12 +43,12 @@ def run(script: str, data: Path, out: Path, *more: str) -> dict[str, Any]:
 
 
 def script(name: str) -> Any:
-    """A script as a module."""
-    spec = importlib.util.spec_from_file_location(name, BENCHMARKS / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    """A script as a module; the path is not left behind, because what lies beside it has plain names."""
+    sys.path.insert(0, str(BENCHMARKS))
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(str(BENCHMARKS))
 
 
 def section(name: str, result: dict[str, Any]) -> str:

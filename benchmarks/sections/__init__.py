@@ -1,0 +1,1 @@
+"""The sections of the results page, each made from one result file."""

@@ -49,11 +49,12 @@ Costs = Mapping[int, Mapping[int, float]]  # microseconds per query, by size and
 
 @dataclass(frozen=True)
 class Growth:
-    """The exponent of cost ~ n^a, and the range of it over rounds drawn again."""
+    """The exponent of cost ~ n^a, and the range of it over rounds drawn again, which a single round does not have."""
 
     exponent: float
     low: float
     high: float
+    sure: float
     sizes: tuple[int, ...]
 
 
@@ -78,7 +79,7 @@ def growth(costs: Costs, draws: int = DRAWS, seed: int = 0) -> Growth | None:
         slopes.append(exponent(dict(zip(complete, drawn, strict=True))))
     middle = exponent({size: statistics.median(each.values()) for size, each in complete.items()})
     low, high = np.percentile(slopes, [2.5, 97.5])
-    return Growth(middle, float(low), float(high), tuple(complete))
+    return Growth(middle, float(low), float(high), 0.95 if len(rounds) > 1 else 0.0, tuple(complete))
 
 
 def part_of(source: datasets.Dataset, size: int, queries: int, folder: Path) -> Path:
@@ -181,7 +182,7 @@ def told(costs: Costs, above: Collection[int] = ()) -> dict[str, Any]:
     fit = growth({size: each for size, each in costs.items() if size not in above})
     return {
         "microseconds": {str(size): result.told(interval(list(each.values()))) for size, each in costs.items()},
-        "exponent": None if fit is None else result.told(Interval(fit.exponent, fit.low, fit.high, 0.95)),
+        "exponent": None if fit is None else result.told(Interval(fit.exponent, fit.low, fit.high, fit.sure)),
         "fitted_sizes": [] if fit is None else list(fit.sizes),
     }
 

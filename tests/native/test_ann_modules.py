@@ -61,7 +61,7 @@ def test_a_slot_compiled_alone_serves_an_index(compiled: Compile) -> None:
 
 def test_a_slot_of_another_version_is_refused_until_it_is_compiled_again(compiled: Compile) -> None:
     folder = compiled(changed("{slot_version,", "{slot_version + 1,"))
-    with pytest.raises(ValueError, match=r"refine\.so was compiled for slot version 2, .* has version 1; compile it"):
+    with pytest.raises(ValueError, match=r"refine\.so was compiled for slot version 3, .* has version 2; compile it"):
         Index.build(VECTORS, modules=folder)
     compiled(REFINE)
     assert Index.build(VECTORS, modules=folder).stats()["modules"] == "refine"

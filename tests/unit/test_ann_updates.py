@@ -412,6 +412,21 @@ def test_an_index_that_is_measured_answers_though_an_addition_waits(vectors: Row
     assert 3000 in index
 
 
+def test_a_walk_keeps_its_recall_when_it_is_measured_with_stored_vectors() -> None:
+    # A stored vector that stands for a query must not find its neighbours in its own row.
+    chance = np.random.default_rng(3)
+    vectors = chance.standard_normal((8000, 32)).astype(np.float32)
+    queries = chance.standard_normal((500, 32)).astype(np.float32)
+    index = Index.build(vectors, engine="graph")
+    index.remove(np.arange(4000))
+    assert index.stats()["changed"] == 0, "recall was measured again"
+    true = index.exact(queries, 10)[0]
+    for asked in (0.9, 0.95, 0.99):
+        found = index.search(queries, 10, recall=asked, engine="graph")[0]
+        hits = [len({*row} & {*right}) for row, right in zip(found.tolist(), true.tolist(), strict=True)]
+        assert np.mean(hits) / 10 >= asked - 0.01
+
+
 def test_a_loaded_index_measures_recall_again_with_old_vectors_too(tmp_path: Path) -> None:
     spread = np.random.default_rng(5)
     old = spread.standard_normal((4_000, 32)).astype(np.float32)

@@ -259,6 +259,11 @@ std::size_t walk_graph(const Ground& ground, Scratch& scratch, const QueryCodes&
     std::uint64_t* seen = scratch.seen.data();
     auto& pool = scratch.order;
 
+    if (const Slot slot = query.passed_by; slot < slots) {
+        seen[slot >> 6] |= std::uint64_t(1) << (slot & 63);
+        scratch.marked.push_back(slot);
+    }
+
     nearest_points(ground.entries, shape, query, 2, scratch);
     Slot batch[2 * lanes];
     float distance[2 * lanes];

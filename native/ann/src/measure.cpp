@@ -71,8 +71,8 @@ struct Index::Examination {
     float share;
     std::unique_ptr<Filter> filter;  // none where `share` is 1
 
-    // The part of the true neighbours that an answer holds.
-    float recall(std::size_t query, const Id* ids, const float* near) const {
+    // The part of the true neighbours that an answer holds; `met`: the answer may hold the query itself.
+    float recall(std::size_t query, const Id* ids, const float* near, bool met) const {
         const Id* right = truth.data() + query * asked;
         const float* far = distances.data() + query * asked;
         std::size_t hits = 0, possible = 0;
@@ -83,7 +83,7 @@ struct Index::Examination {
         }
         if (own && possible) {
             --possible;
-            hits -= hits && near[0] <= far[0];
+            hits -= met && hits && near[0] <= far[0];
         }
         return possible ? float(std::min(hits, possible)) / float(possible) : 1;
     }
@@ -95,17 +95,20 @@ Measured Index::measure(Workspace& work, const Examination& exam, const Settings
     std::vector<float> near(exam.asked), recalls, seconds;
     work.counters = Counters();
     std::size_t enough = exam.queries;
+    const bool met = !(exam.own && settings.engine == Engine::graph);
     for (std::size_t i = 0; i < enough; ++i) {
+        if (!met) work.query->passed_by = table_.find(store_.ids.as<Id>(), exam.truth[i * exam.asked]);
         const auto start = clock::now();
         prepare(work, store_.ground(), exam.given + i * std::size_t(store_.shape.dimension), i);
         search_one(work, exam.asked, settings, usual_recall, exam.filter.get(), ids.data(), near.data());
         seconds.push_back(std::chrono::duration<float>(clock::now() - start).count());
-        recalls.push_back(exam.recall(i, ids.data(), near.data()));
+        recalls.push_back(exam.recall(i, ids.data(), near.data(), met));
         if (i + 1 == fewest_queries && bounded_mean(recalls).mean < few_misses) {
             const float cost = cost_of(store_.shape, settings, work.counters, i + 1);
             enough = std::min(exam.queries, std::max(i + 1, std::size_t(most_cost / cost)));
         }
     }
+    work.query->passed_by = no_slot;
     const Bounded bound = bounded_mean(recalls);
     const float cost = cost_of(store_.shape, settings, work.counters, recalls.size());
     return {settings, exam.share, bound.mean, bound.lower, cost, undisturbed_mean(seconds)};
@@ -164,6 +167,7 @@ void Index::calibrate(const Source& queries, bool stored, bool real, int threads
         next.real.assign(given.begin(),
                          given.begin() + std::ptrdiff_t(std::min(most_real, queries.count) * dimension));
     Random random(store_.seed ^ 0x63616c6962u);
+    if (stored && store_.has_graph()) ensure_table();
 
     // Selectivities below these are compared one by one, or use the smallest that was measured.
     // Filters have few settings; most of the time goes into the sweeps without one.

@@ -26,6 +26,10 @@ struct QueryCodes {
     alignas(64) float exact[max_dimension + line];  // as given, normalised under cosine
     alignas(64) std::uint8_t exact_bytes[max_dimension + line];
     bool whole = false;  // exact_bytes holds the query without loss
+
+    // A walk passes this slot by. A stored vector that stands for a query would otherwise meet itself, and
+    // its own row leads to all that it should have to find.
+    Slot passed_by = no_slot;
 };
 
 }  // namespace outpace::ann

@@ -12,7 +12,7 @@
 
 namespace outpace::ann {
 
-inline constexpr std::int32_t slot_version = 1;
+inline constexpr std::int32_t slot_version = 2;
 
 struct Scratch;  // a search slot's working memory for one thread at a time
 

@@ -259,21 +259,28 @@ inline void rank_lists(const std::uint8_t* codes, const float* scale, const floa
 
 inline float l2_half(const float* query, const std::uint16_t* row, int padded) {
     __m256 sum[4] = {};
-    for (int i = 0; i < padded; i += 32)  // rows are padded to 32 halves
-        for (int j = 0; j < 4; ++j) {
-            const __m256 gap =
-                _mm256_sub_ps(_mm256_loadu_ps(query + i + j * 8), load_halves(row + i + j * 8));
-            sum[j] = _mm256_fmadd_ps(gap, gap, sum[j]);
-        }
+    const auto step = [&](int at, int j) {
+        const __m256 gap = _mm256_sub_ps(_mm256_loadu_ps(query + at), load_halves(row + at));
+        sum[j] = _mm256_fmadd_ps(gap, gap, sum[j]);
+    };
+    int i = 0;
+    for (; i + 32 <= padded; i += 32)
+        for (int j = 0; j < 4; ++j) step(i + j * 8, j);
+    if (i < padded)  // rows are padded to 16 halves
+        for (int j = 0; j < 2; ++j) step(i + j * 8, j);
     return total(f32x8(_mm256_add_ps(_mm256_add_ps(sum[0], sum[2]), _mm256_add_ps(sum[1], sum[3]))));
 }
 
 inline float dot_half(const float* query, const std::uint16_t* row, int padded) {
     __m256 sum[4] = {};
-    for (int i = 0; i < padded; i += 32)
-        for (int j = 0; j < 4; ++j)
-            sum[j] =
-                _mm256_fmadd_ps(_mm256_loadu_ps(query + i + j * 8), load_halves(row + i + j * 8), sum[j]);
+    const auto step = [&](int at, int j) {
+        sum[j] = _mm256_fmadd_ps(_mm256_loadu_ps(query + at), load_halves(row + at), sum[j]);
+    };
+    int i = 0;
+    for (; i + 32 <= padded; i += 32)
+        for (int j = 0; j < 4; ++j) step(i + j * 8, j);
+    if (i < padded)
+        for (int j = 0; j < 2; ++j) step(i + j * 8, j);
     return total(f32x8(_mm256_add_ps(_mm256_add_ps(sum[0], sum[2]), _mm256_add_ps(sum[1], sum[3]))));
 }
 

@@ -163,10 +163,15 @@ inline float l2_half(const float* query, const std::uint16_t* row, int padded) {
         return _mm512_sub_ps(_mm512_loadu_ps(query + i),
                              _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(row + i))));
     };
-    for (int i = 0; i < padded; i += 32) {  // rows are padded to 32 halves
+    int i = 0;
+    for (; i + 32 <= padded; i += 32) {
         const __m512 x = part(i), y = part(i + 16);
         first = _mm512_fmadd_ps(x, x, first);
         second = _mm512_fmadd_ps(y, y, second);
+    }
+    if (i < padded) {  // rows are padded to 16 halves
+        const __m512 x = part(i);
+        first = _mm512_fmadd_ps(x, x, first);
     }
     return _mm512_reduce_add_ps(_mm512_add_ps(first, second));
 }
@@ -176,10 +181,12 @@ inline float dot_half(const float* query, const std::uint16_t* row, int padded) 
     const auto half = [row](int i) {
         return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(row + i)));
     };
-    for (int i = 0; i < padded; i += 32) {
+    int i = 0;
+    for (; i + 32 <= padded; i += 32) {
         first = _mm512_fmadd_ps(_mm512_loadu_ps(query + i), half(i), first);
         second = _mm512_fmadd_ps(_mm512_loadu_ps(query + i + 16), half(i + 16), second);
     }
+    if (i < padded) first = _mm512_fmadd_ps(_mm512_loadu_ps(query + i), half(i), first);
     return _mm512_reduce_add_ps(_mm512_add_ps(first, second));
 }
 

@@ -221,19 +221,19 @@ inline void rank_lists(const std::uint8_t* codes, const float* scale, const floa
 
 inline float l2_half(const float* query, const std::uint16_t* row, int padded) {
     float32x4_t sum[4] = {};
-    for (int i = 0; i < padded; i += 32)  // rows are padded to 32 halves
-        for (int j = 0; j < 8; ++j) {
+    for (int i = 0; i < padded; i += 16)  // rows are padded to 16 halves
+        for (int j = 0; j < 4; ++j) {
             const float32x4_t gap = vsubq_f32(vld1q_f32(query + i + j * 4), load_halves(row + i + j * 4));
-            sum[j % 4] = vfmaq_f32(sum[j % 4], gap, gap);
+            sum[j] = vfmaq_f32(sum[j], gap, gap);
         }
     return vaddvq_f32(vaddq_f32(vaddq_f32(sum[0], sum[2]), vaddq_f32(sum[1], sum[3])));
 }
 
 inline float dot_half(const float* query, const std::uint16_t* row, int padded) {
     float32x4_t sum[4] = {};
-    for (int i = 0; i < padded; i += 32)
-        for (int j = 0; j < 8; ++j)
-            sum[j % 4] = vfmaq_f32(sum[j % 4], vld1q_f32(query + i + j * 4), load_halves(row + i + j * 4));
+    for (int i = 0; i < padded; i += 16)
+        for (int j = 0; j < 4; ++j)
+            sum[j] = vfmaq_f32(sum[j], vld1q_f32(query + i + j * 4), load_halves(row + i + j * 4));
     return vaddvq_f32(vaddq_f32(vaddq_f32(sum[0], sum[2]), vaddq_f32(sum[1], sum[3])));
 }
 

@@ -27,14 +27,21 @@ std::uint32_t choose_lists(std::size_t count, bool compact) {
 // One line of sketch holds 56 coordinates of eight bits or 112 of four; two lines hold 240 of four.
 constexpr int one_line = 112, two_lines = 240;
 
+// Whether an index of this shape stays below the float32 vectors, places that lists leave empty included.
+bool below_raw(const Shape& shape) {
+    const std::size_t stored = shape.block_bytes() / lanes + shape.sketch_bytes() + shape.exact_bytes() + 16;
+    return stored + stored / 16 < std::size_t(shape.dimension) * 4;
+}
+
 void set_codes(Shape& shape, int reduced, const BuildOptions& options) {
     shape.reduced = std::min(reduced, shape.working());
-    // Of fewer than 64 coordinates, a sketch is no less than half as large as the exact row that can stand in
-    // for it.
-    const bool spared = options.compact && shape.working() < 64 && shape.reduced == shape.working();
-    shape.sketch_bits = spared ? 0 : shape.reduced <= 56 ? 8 : 4;
+    shape.sketch_bits = shape.reduced <= 56 ? 8 : 4;
     // One bit per coordinate says too little when there are few coordinates.
     shape.scan_bits = options.scan_bits ? options.scan_bits : shape.reduced <= 56 ? 2 : 1;
+    // Of fewer than 64 coordinates, a sketch is no less than half as large as the exact row that can stand in
+    // for it.
+    const bool spared = options.compact && (shape.working() < 64 || !below_raw(shape));
+    if (spared && shape.reduced == shape.working()) shape.sketch_bits = 0;
 }
 
 // How much of the true nearest ten a sketch keeps among its nearest twenty, on vectors of the sample.

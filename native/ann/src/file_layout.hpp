@@ -19,7 +19,7 @@ namespace outpace::ann::file_layout {
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files are written in the machine's own byte order");
 
 inline constexpr char magic[8] = {'O', 'U', 'T', 'P', 'A', 'C', 'E', 'A'};
-inline constexpr std::uint32_t file_version = 3;
+inline constexpr std::uint32_t file_version = 4;
 inline constexpr std::size_t page = 4096;  // sections begin on pages, so that a mapped one is aligned
 
 enum Section : std::uint32_t {

@@ -72,7 +72,11 @@ struct Shape {
     constexpr std::size_t graph_row_bytes() const { return row_head + block_bytes(); }
     constexpr int half() const { return sketch_bits == 4 ? (reduced + 1) / 2 : reduced; }
     constexpr std::size_t sketch_bytes() const { return sketch_bits ? round_up(half() + 8, line) : 0; }
-    constexpr std::size_t exact_bytes() const { return round_up(dimension * scalar_bytes(exact), line); }
+    // Halves are read sixteen at a time, so that half a line is a unit of theirs: a row that begins in the
+    // middle of a line takes no more lines for it.
+    constexpr std::size_t exact_bytes() const {
+        return round_up(dimension * scalar_bytes(exact), exact == Scalar::f16 ? line / 2 : line);
+    }
     // Coordinates, padded so that four of them make one 32-bit word of the ranking kernel.
     constexpr int quads() const { return (reduced + 3) / 4; }
     // The metric's own space: inner products become distances by one more coordinate (Bachrach et al. 2014).

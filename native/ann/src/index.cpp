@@ -302,34 +302,46 @@ void Index::resolve(Filter& filter) {
 
 void Index::exact_search(const Source& queries, std::size_t k, const std::uint32_t* allowed, int threads,
                          Id* ids, float* distances, const Report& report) {
+    // So many slots at a time stay in the first caches, and a thread keeps nothing that grows with the index.
+    constexpr std::size_t batch = 2048;
     parallel(queries.count, threads, 4, report, [&](std::size_t begin, std::size_t end) {
         Borrowed work(*this);
         work->given.resize(std::size_t(store_.shape.dimension));
-        std::vector<Slot> all;
-        std::vector<float> near;
-        std::vector<std::pair<float, Slot>> order;
-        std::uint64_t seen = 0;  // the moment that `all` is of; none is 0
+        Slot some[batch];
+        float near[batch];
+        std::vector<std::pair<float, Slot>> best;  // a heap, the farthest first
         for (std::size_t i = begin; i < end; ++i) {
             // Per query, not per call: a change waits for one query at most, and searches for that change.
             const std::shared_lock guard(lock_);
             const Ground ground = store_.ground();
-            if (seen != moment_) {
-                all.clear();
-                for (Slot s = 0; s < store_.slots(); ++s)
-                    if (is_live(store_, s) && (!allowed || (allowed[s / lanes] >> (s % lanes) & 1)))
-                        all.push_back(s);
-                near.resize(all.size());
-                seen = moment_;
-            }
             prepare(*work, ground, queries.row(i, work->given.data()), i);
-            slots_.refine->distances(&ground, work->query.get(), all.data(), all.size(), near.data());
-            order.clear();
-            for (std::size_t j = 0; j < all.size(); ++j) order.emplace_back(near[j], all[j]);
-            const std::size_t found = std::min(k, order.size());
-            std::partial_sort(order.begin(), order.begin() + std::ptrdiff_t(found), order.end());
+            best.clear();
+            std::size_t count = 0;
+            const auto compare = [&] {
+                slots_.refine->distances(&ground, work->query.get(), some, count, near);
+                for (std::size_t j = 0; j < count; ++j) {
+                    const std::pair each(near[j], some[j]);
+                    if (best.size() == k) {
+                        if (!(each < best.front())) continue;
+                        std::pop_heap(best.begin(), best.end());
+                        best.pop_back();
+                    }
+                    best.push_back(each);
+                    std::push_heap(best.begin(), best.end());
+                }
+                count = 0;
+            };
+            for (std::uint32_t b = 0; b < ground.blocks; ++b) {
+                for (std::uint32_t mask = allowed ? ground.live[b] & allowed[b] : ground.live[b]; mask;
+                     mask &= mask - 1)
+                    some[count++] = b * lanes + Slot(std::countr_zero(mask));
+                if (count + lanes > batch) compare();
+            }
+            compare();
+            std::sort_heap(best.begin(), best.end());
             for (std::size_t j = 0; j < k; ++j) {
-                ids[i * k + j] = j < found ? ground.ids[order[j].second] : -1;
-                distances[i * k + j] = j < found ? order[j].first : nowhere;
+                ids[i * k + j] = j < best.size() ? ground.ids[best[j].second] : -1;
+                distances[i * k + j] = j < best.size() ? best[j].first : nowhere;
             }
         }
     });

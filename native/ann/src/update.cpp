@@ -15,8 +15,10 @@
 namespace outpace::ann {
 namespace {
 
-constexpr int walk_width = 96;  // candidates looked at when a new node chooses its neighbours
-constexpr int forward_edges = 24;
+// Candidates that a new node chooses its neighbours from, and how many it takes. With 96 and 24, half of
+// minilm replaced, effort 24 found 0.949 where a fresh index finds 0.959; with these it finds 0.955.
+constexpr int walk_width = 192;
+constexpr int forward_edges = lanes;
 constexpr double most_dead = 0.2;  // of all nodes, before rows are repaired around them
 constexpr float too_long = 1.1f;   // times the longest of the build
 

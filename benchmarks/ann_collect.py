@@ -3,9 +3,10 @@
     python benchmarks/ann_collect.py FOLDER...        results/ann-bench-DATA-TRACK.json and .csv.xz, docs/images/...svg
 
 Each folder is the `--out` of a run; of every data set and track whose final stage it holds there will be a result. A
-folder knows its last command: where its tracks were timed by two, collect each after its own, with --track. The table
-in `.csv.xz` has every timing of the final stage and, as a digit (base 36) for each query, how many of its neighbours
-were missed, so that everything can be computed again. Read that column as text.
+folder knows its last command: where its tracks were timed by two, collect each after its own, with --track. A run of
+the same data and track against other libraries gets files of its own with --part WORD, which ends their names. The
+table in `.csv.xz` has every timing of the final stage and, as a digit (base 36) for each query, how many of its
+neighbours were missed, so that everything can be computed again. Read that column as text.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def collect(folder: Path, root: Path, track: str | None = None) -> list[Path]:
+def collect(folder: Path, root: Path, track: str | None = None, word: str | None = None) -> list[Path]:
     """Copy what one run found into a repository; the result files that were written."""
     whole = json.loads((folder / "results.json").read_text())
     log = Log(folder / "measurements.jsonl")
@@ -57,11 +58,11 @@ def collect(folder: Path, root: Path, track: str | None = None) -> list[Path]:
         part["load_average"] = load_average(log, **own)
         if own["data"] in SETS:
             part = {"about": SETS[own["data"]].about} | part
-        target = root / "benchmarks" / "results" / f"ann-bench-{own['data']}-{own['track']}.json"
+        name = "-".join(filter(None, ("ann-bench", own["data"], own["track"], word)))
+        target = root / "benchmarks" / "results" / f"{name}.json"
         target.write_text(json.dumps(part, indent=1) + "\n")
         target.with_suffix(".csv.xz").write_bytes(lzma.compress(timings(log, **own).encode()))
-        picture = f"{own['data']}-{own['track']}.svg"
-        shutil.copyfile(folder / picture, root / "docs" / "images" / f"ann-bench-{picture}")
+        shutil.copyfile(folder / f"{own['data']}-{own['track']}.svg", root / "docs" / "images" / f"{name}.svg")
         written.append(target)
     return written
 
@@ -100,9 +101,10 @@ def main() -> int:
     parser.add_argument("folder", nargs="+", type=Path)
     parser.add_argument("--root", type=Path, default=ROOT, help="the repository (default: this one)")
     parser.add_argument("--track", choices=("single", "batch"), help="this one alone (default: all that there are)")
+    parser.add_argument("--part", metavar="WORD", help="for a second run of the same data and track: names end with it")
     given = parser.parse_args()
     for folder in given.folder:
-        for written in collect(folder, given.root, given.track):
+        for written in collect(folder, given.root, given.track, given.part):
             print(f"wrote {written}")
     return 0
 

@@ -56,11 +56,21 @@ def page() -> str:
         path = HERE / "results" / file
         if path.exists():
             parts.append(section(json.loads(path.read_text())))
-    for track, title in (("single", "one by one"), ("batch", "in one call")):
-        found = sorted((HERE / "results").glob(f"ann-bench-*-{track}.json"))
-        if found:
-            parts.append(search.ann_bench(title, {path.stem: json.loads(path.read_text()) for path in found}))
+    parts += [search.ann_bench(title, runs) for title, runs in ann_runs("").items()]
+    if lists := ann_runs("-lists"):
+        parts.append(search.ann_bench_lists(lists))
     return "\n\n".join(parts) + "\n"
+
+
+def ann_runs(part: str) -> dict[str, dict[str, dict[str, Any]]]:
+    """The runs of `outpace bench ann` whose files end so: by title of the track, then by name of the file."""
+    tracks = {
+        title: sorted((HERE / "results").glob(f"ann-bench-*-{track}{part}.json"))
+        for track, title in (("single", "one by one"), ("batch", "in one call"))
+    }
+    return {
+        title: {path.stem: json.loads(path.read_text()) for path in paths} for title, paths in tracks.items() if paths
+    }
 
 
 if __name__ == "__main__":

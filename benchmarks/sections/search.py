@@ -262,8 +262,29 @@ def ann_bench(title: str, results: dict[str, dict[str, Any]]) -> str:
         "configurations re-ranks 12, 25, 60 or 200 candidates, and 16 too in the runs of batches: that depth was added "
         "after minilm's single queries had been seen to lack it, so its gain there was not foreseen but chosen.",
     ]
+    return "\n\n".join([*parts, *_standing(results), *_runs(results)])
+
+
+def ann_bench_lists(tracks: dict[str, dict[str, dict[str, Any]]]) -> str:
+    """The same against libraries that scan inverted lists, which take a batch in one call better than graphs do."""
+    parts = [
+        "## Vector search: beside libraries that scan lists",
+        "Ours, with its defaults alone, over the fastest of faiss' inverted lists (four-bit product codes scanned in "
+        "registers, and RaBitQ's codes, both with refinement) and ScaNN, measured as above. All of it installs from "
+        "PyPI.",
+    ]
+    for title, results in tracks.items():
+        parts += [f"### Queries {title}", *_standing(results)]
+    return "\n\n".join([*parts, *(part for results in tracks.values() for part in _runs(results))])
+
+
+def _standing(results: dict[str, dict[str, Any]]) -> list[str]:
+    """Ours over the best peer: the means, and a table of all cells."""
+    parts = []
     for own, who in (("outpace", "With four configurations, as every library has"), ("outpace-defaults", "Defaults")):
         cells = [cell for each in results.values() for cell in each["ratios"] if cell["ours"] == own]
+        if not cells:
+            continue
         levels = [cell for cell in cells if "-" not in cell["recall"]]
         ratios = [float(cell["ratio"]) for cell in levels if cell["ratio"]]
         sure = [cell for cell in levels if cell["ratio"] and float(cell["confidence"]) >= 0.95]
@@ -278,6 +299,12 @@ def ann_bench(title: str, results: dict[str, dict[str, Any]]) -> str:
             f"below 1 in {lost}.",
             table(list(rows.values())),
         ]
+    return parts
+
+
+def _runs(results: dict[str, dict[str, Any]]) -> list[str]:
+    """Each run by itself: how it was made, its picture, what failed, what the indexes took."""
+    parts = []
     for name, result in results.items():
         contest, facts = result["contests"][0], result["machines"][-1]
         about = f"{result['about']}. " if result.get("about") else ""
@@ -291,7 +318,7 @@ def ann_bench(title: str, results: dict[str, dict[str, Any]]) -> str:
             *(["Not in the comparison: " + " ".join(absent)] if absent else []),
             table(ann_costs(result)),
         ]
-    return "\n\n".join(parts)
+    return parts
 
 
 def geometric_mean(ratios: Sequence[float]) -> float:

@@ -116,6 +116,16 @@ def test_what_was_found_is_collected_with_every_timing_and_its_own_command(data:
         timed = [row for row in measured(data) if (row.track, row.stage) == (track, "final")]
         assert len(table.decode().splitlines()) == 1 + len(timed)
         assert (root / "docs" / "images" / f"ann-bench-tiny-{track}.svg").is_file()
+    kept = (root / "benchmarks" / "results" / "ann-bench-tiny-batch.json").read_bytes()
+    assert bench(data, "Quick", "Slow", more=("--track", "batch")).returncode == 0
+    subprocess.run(
+        [sys.executable, script, data.parent / "out", "--root", root, "--track", "batch", "--part", "others"],
+        check=True,
+    )
+    assert (root / "benchmarks" / "results" / "ann-bench-tiny-batch.json").read_bytes() == kept
+    others = json.loads((root / "benchmarks" / "results" / "ann-bench-tiny-batch-others.json").read_text())
+    assert "Slow" in others["command"]
+    assert (root / "docs" / "images" / "ann-bench-tiny-batch-others.svg").is_file()
 
 
 def test_a_second_call_builds_and_measures_nothing_again(data: Path) -> None:

@@ -89,7 +89,17 @@ def updates(result: dict[str, Any]) -> str:
         .mark_point(filled=True, size=70, opacity=1)
         .encode(
             y=alt.Y("change:N", sort=None, axis=alt.Axis(title=None, grid=True, domain=False, ticks=False)),
-            x=alt.X("us:Q", scale=alt.Scale(type="log"), axis=alt.Axis(title="microseconds per vector", format="~s")),
+            x=alt.X(
+                "us:Q",
+                scale=alt.Scale(type="log"),
+                axis=alt.Axis(
+                    title="microseconds per vector",
+                    format=",~f",
+                    values=[10**p for p in range(-1, 6)],
+                    labelOverlap="greedy",
+                    labelSeparation=6,
+                ),
+            ),
             color=_tones(rows, legend=True),
         )
     )

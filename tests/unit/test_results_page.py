@@ -25,6 +25,7 @@ def test_no_result_is_a_partial_one() -> None:
 def test_the_readme_tells_the_figures_of_the_results_page() -> None:
     root = BENCHMARKS.parent
     sections = (root / "docs" / "results.md").read_text().split("## Vector search: queries ")[1:]
+    sections[-1] = sections[-1].split("\n## ")[0]
     assert [each.split("\n")[0] for each in sections] == ["one by one", "in one call"]
     means = [re.findall(r"geometric mean (\d\.\d\d) over (\d+) cells of (\d+)", each)[:2] for each in sections]
     told = re.search(
@@ -36,6 +37,16 @@ def test_the_readme_tells_the_figures_of_the_results_page() -> None:
     assert told is not None
     cells = (told[5], told[5])
     assert means == [[(told[1], *cells), (told[3], *cells)], [(told[2], *cells), (told[4], *cells)]]
+
+
+def test_the_readme_tells_the_figure_of_the_libraries_that_scan_lists() -> None:
+    root = BENCHMARKS.parent
+    section = (root / "docs" / "results.md").read_text().split("## Vector search: beside libraries that scan lists")[1]
+    mean = re.search(r"geometric mean (\d\.\d\d) over (\d+) cells of (\d+)", section)
+    told = re.search(r"ScaNN,\s+(\S+) times in (\d+) cells of (\d+)", (root / "README.md").read_text())
+    assert mean is not None
+    assert told is not None
+    assert told.groups() == mean.groups()
 
 
 def test_an_interval_of_few_rounds_says_how_sure_it_is() -> None:

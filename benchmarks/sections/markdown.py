@@ -52,5 +52,5 @@ def sets_of(result: dict[str, Any], told: Callable[[dict[str, Any]], str]) -> st
     parts = []
     for name, found in result["sets"].items():
         size = f"{found['vectors']:,} vectors of {found['dimension']} dimensions"
-        parts.append(f"**{name}**, {size}. {told(found)}")
+        parts.append(f"**{name}**, {size}.\n\n{told(found)}")  # a table must begin a paragraph
     return "\n\n".join(parts)

@@ -17,6 +17,15 @@ def test_the_results_page_is_made_from_the_result_files() -> None:
     assert (BENCHMARKS.parent / "docs" / "results.md").read_text() == made, "run python benchmarks/results_page.py"
 
 
+def test_a_table_begins_a_paragraph_or_no_renderer_shows_it() -> None:
+    lines = results_page.page().split("\n")
+    heads = [number for number, line in enumerate(lines) if re.fullmatch(r"\|(---\|)+", line)]
+    assert len(heads) > 50
+    for number in heads:
+        assert lines[number - 1].startswith("| "), lines[number - 1][:80]
+        assert lines[number - 2] == "", lines[number - 2][:80]
+
+
 def test_no_result_is_a_partial_one() -> None:
     for path in (BENCHMARKS / "results").glob("*.json"):
         assert '"partial"' not in path.read_text()[:200], f"{path.name} is of an unfinished run"

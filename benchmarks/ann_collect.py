@@ -53,7 +53,7 @@ def collect(folder: Path, root: Path, track: str | None = None, word: str | None
         part = whole | {
             key: [row for row in rows if all(row.get(name, value) == value for name, value in own.items())]
             for key, rows in whole.items()
-            if key in ("contests", "levels", "ratios", "points", "indexes", "failures")
+            if key in ("contests", "levels", "ratios", "screening", "points", "indexes", "failures")
         }
         part["load_average"] = load_average(log, **own)
         if own["data"] in SETS:

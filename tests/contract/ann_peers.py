@@ -90,6 +90,22 @@ class Slow(Quick):
         return Repeating()
 
 
+class Sleepy(Quick):
+    """Sleeps before every answer: behind all others on any machine, however busy."""
+
+    name = "ann_peers:Sleepy"
+
+    def load(self, folder: Path, vectors: Vectors, shape: Shape, parameters: Parameters) -> Searcher:
+        del vectors, shape, parameters
+
+        class Sleeping(_Shares):
+            def search(self, query: Floats, k: int) -> Any:
+                time.sleep(0.02)
+                return super().search(query, k)
+
+        return Sleeping(None, np.load(folder / "vectors.npy"))
+
+
 class Dying(Quick):
     """Its process is killed in the middle of a search."""
 

@@ -148,6 +148,38 @@ def test_configurations_that_differ_in_how_they_are_opened_share_one_build(data:
     assert found["1/10"] < 0.5
 
 
+def test_with_fewer_configurations_each_library_enters_with_its_first(data: Path) -> None:
+    def entered(stage: str) -> set[str]:
+        return {row.configuration for row in measured(data) if (row.peer, row.stage) == ("ann_peers:TwoWays", stage)}
+
+    def call(*more: str) -> None:
+        done = bench(data, "TwoWays", more=more)
+        assert done.returncode == 0, done.stderr
+
+    call("--stage", "screen", "--configurations", "1")
+    assert entered("screen") == {"1/1"}
+    call("--stage", "screen")
+    assert entered("screen") == {"1/1", "1/10"}
+    call("--stage", "final", "--levels", "0.1", "--configurations", "1")
+    assert entered("final") == {"1/1"}, "what an earlier call screened is not entered by this one"
+
+
+def test_a_library_that_does_not_go_on_is_told_with_its_screening(data: Path) -> None:
+    assert bench(data, "Sleepy", "Quick", more=("--stage", "screen")).returncode == 0
+    done = bench(data, "Quick", "TwoWays", "Slow", "Sleepy")
+    assert done.returncode == 0, done.stderr
+    told = {row["peer"].removeprefix("ann_peers:"): row["final"] for row in rows(data, "screening.csv")}
+    assert told == {"Quick": "yes", "TwoWays": "yes", "Slow": "yes", "Sleepy": "no"}
+    assert "ann_peers:Sleepy" not in {row.peer for row in measured(data) if row.stage == "final"}
+    out = data.parent / "out"
+    for text in (done.stdout, (out / "results.md").read_text(), (out / "index.html").read_text()):
+        after = text.split("not among the best three")[1]
+        assert "ann_peers:Sleepy" in after
+    found = json.loads((out / "results.json").read_text())
+    assert [("--stage screen" in each, "TwoWays" in each) for each in found["earlier_commands"]] == [(True, False)]
+    assert {row["peer"].removeprefix("ann_peers:") for row in found["screening"]} == told.keys()
+
+
 def test_a_killed_run_goes_on_where_it_was(data: Path) -> None:
     log = data.parent / "out" / "measurements.jsonl"
     running = subprocess.Popen(
@@ -287,7 +319,11 @@ def test_the_final_stage_alone_asks_for_the_screening(data: Path) -> None:
 
 @pytest.mark.parametrize(
     ("more", "why"),
-    [(("--queries", "0"), "--queries is 0"), (("--levels", "1.5"), "recall lies between 0 and 1")],
+    [
+        (("--queries", "0"), "--queries is 0"),
+        (("--configurations", "0"), "--configurations is 0"),
+        (("--levels", "1.5"), "recall lies between 0 and 1"),
+    ],
 )
 def test_settings_that_make_no_sense_are_refused(data: Path, more: tuple[str, ...], why: str) -> None:
     done = bench(data, "Quick", more=more)

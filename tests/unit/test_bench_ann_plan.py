@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from outpace.bench.ann.log import Log, MissingRow
 from outpace.bench.ann.peers import OWN, find, glass_, names, scann_, symphonyqg_
 from outpace.bench.ann.peers.base import CONFIGURATIONS, Configuration, beams, from_source, ids_of, probes, swept
 from outpace.bench.ann.recall import recall
+from outpace.cli.bench import ann
 from outpace.errors import OutpaceError
 
 SHAPES = [Shape(60_000, 784, "l2"), Shape(331_479, 100, "cosine"), Shape(656_730, 26, "l2"), Shape(3500, 384, "cosine")]
@@ -30,6 +32,10 @@ def test_every_library_has_the_same_number_of_configurations(name: str, shape: S
     assert len({each.name for each in made}) == len(ways) == CONFIGURATIONS
     for each in made:
         assert len({plan.effort_key(effort) for effort in each.efforts}) == len(each.efforts) > 5
+
+
+def test_the_command_enters_all_configurations_unless_told_otherwise() -> None:
+    assert inspect.signature(ann).parameters["configurations"].default == CONFIGURATIONS
 
 
 def test_symphonyqg_gets_short_vectors_with_zeros_behind() -> None:

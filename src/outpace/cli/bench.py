@@ -39,6 +39,7 @@ def ann(
     queries: int = 1000,
     screen_queries: int = 500,
     levels: Annotated[list[float] | None, Parameter(consume_multiple=True, negative=())] = None,
+    configurations: int = 4,
     threads_build: int = os.cpu_count() or 1,
     build_budget: float = 1800.0,
     retry_failed: bool = False,
@@ -47,7 +48,7 @@ def ann(
 ) -> int:
     """Time vector search libraries: queries per second at levels of recall, build time and memory.
 
-    First every library is screened with all its configurations on the first half of the queries; then the best three of
+    First every library is screened with its configurations on the first half of the queries; then the best three of
     each level and ours are timed in interleaved rounds on the second half. Stopped at any moment, the same command goes
     on where it was.
 
@@ -71,6 +72,9 @@ def ann(
         Queries of the screening, at most half of the data set's.
     levels
         Levels of recall; by default 0.90, 0.95, 0.99 and 0.999.
+    configurations
+        How many each library enters with, its usual one first; with 1 a look at many libraries takes a quarter of the
+        time.
     threads_build
         Threads for building an index; searching always has one.
     build_budget
@@ -97,7 +101,10 @@ def ann(
         return _list(wanted, json=json)
     if not data:
         raise OutpaceError("nothing to search in: name a file or a data set with --data")
-    counts = {"rounds": rounds, "queries": queries, "screen-queries": screen_queries, "threads-build": threads_build}
+    counts = {
+        "rounds": rounds, "queries": queries, "screen-queries": screen_queries, "configurations": configurations,
+        "threads-build": threads_build,
+    }  # fmt: skip
     for name, value in counts.items():
         if value < 1:
             raise OutpaceError(f"--{name} is {value}: it must be at least 1")
@@ -107,14 +114,14 @@ def ann(
     paths = [locate(each, data_folder()) for each in data]
     core = timing_cores(1)[0]
     settings = campaign.Settings(
-        wanted, stage, track, rounds, queries, screen_queries, aims, threads_build, build_budget, core, out,
-        retry_failed,
+        wanted, stage, track, rounds, queries, screen_queries, aims, configurations, threads_build, build_budget, core,
+        out, retry_failed,
     )  # fmt: skip
     command = shlex.join(["outpace", *sys.argv[1:]])
     with alone(out):
         log = Log(out / "measurements.jsonl")
         with Console(stderr=True).status("starting") as status:
-            campaign.run(paths, settings, log, _here(core), status.update)
+            campaign.run(paths, settings, log, _here(core, command), status.update)
         summary = summarise(log, aims)
         written = output.publish(summary, out, command)
     if json:
@@ -138,14 +145,14 @@ def _list(wanted: tuple[str, ...], *, json: bool) -> int:
     return 0
 
 
-def _here(core: int) -> MachineRow:
+def _here(core: int, command: str) -> MachineRow:
     from outpace.bench.ann.log import MachineRow
 
     facts = machine.describe()
     started = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
     return MachineRow(
         facts.cpu, list(facts.flags), facts.cores, core, facts.memory_mb, facts.governor, facts.kernel, facts.python,
-        __version__, started,
+        __version__, started, command,
     )  # fmt: skip
 
 
@@ -159,6 +166,11 @@ def _print(summary: Summary, written: list[Path]) -> None:
             print(f"  {line}")
         if contest.cells:
             head, rows = output.ratio_table(contest)
+            for line in plain.aligned([list(head), *rows]):
+                print(f"  {line}")
+        head, rows = output.left_table(contest)
+        if rows:
+            print(f"  {output.LEFT}")
             for line in plain.aligned([list(head), *rows]):
                 print(f"  {line}")
     for sentence in output.means(summary):

@@ -31,6 +31,7 @@ class Settings:
     queries: int
     screen_queries: int
     levels: tuple[float, ...]
+    configurations: int
     threads: int
     budget: float
     core: int
@@ -66,7 +67,7 @@ def run(data: Sequence[Path], settings: Settings, log: Log, here: MachineRow, te
     for path in data:
         tell(f"reading {path.name}")
         bench = Bench(datasets.load(path), path.resolve(), builder, log, settings.core, tell)
-        entries = _entries(bench.dataset, versions, log)
+        entries = _entries(bench.dataset, versions, settings.configurations, log)
         if settings.retry:
             _forget_failures(entries, bench, log)
         if settings.stage in ("screen", "all"):
@@ -78,13 +79,13 @@ def run(data: Sequence[Path], settings: Settings, log: Log, here: MachineRow, te
             bench.run(chosen, Rules("final", settings.track, settings.rounds, slice_))
 
 
-def _entries(dataset: Dataset, versions: dict[str, str], log: Log) -> list[Entry]:
+def _entries(dataset: Dataset, versions: dict[str, str], most: int, log: Log) -> list[Entry]:
     entries = []
     for peer, number in versions.items():
         configurations = find(peer).configurations(dataset.shape)
         if not configurations:
             log.append(MissingRow(peer, f"it cannot serve {dataset.name}: {dataset.shape.dimension} dimensions"))
-        entries += [Entry(peer, number, each) for each in configurations]
+        entries += [Entry(peer, number, each) for each in configurations[:most]]
     return entries
 
 
@@ -103,11 +104,12 @@ def _forget_failures(entries: Sequence[Entry], bench: Bench, log: Log) -> None:
 
 def chosen_entries(entries: Sequence[Entry], dataset: Dataset, log: Log, settings: Settings) -> list[Entry]:
     """What goes into the final run, from the screening's measurements alone."""
-    versions = {(entry.peer, entry.version) for entry in entries}
+    # Not by library alone: an earlier call may have screened configurations that this one leaves out.
+    entered = {(entry.peer, entry.version, entry.configuration.name) for entry in entries}
 
     def screened(row: TimeRow) -> bool:
         same = row.data_key == dataset.key and row.track == settings.track
-        return row.stage == "screen" and same and (row.peer, row.version) in versions
+        return row.stage == "screen" and same and (row.peer, row.version, row.configuration) in entered
 
     found = plan.readings(row for row in log.times() if screened(row))
     if not found:

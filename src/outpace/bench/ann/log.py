@@ -98,6 +98,7 @@ class MachineRow(msgspec.Struct, frozen=True, tag="machine"):
     python: str
     outpace: str
     started: str
+    command: str = ""
 
 
 class MissingRow(msgspec.Struct, frozen=True, tag="missing"):

@@ -17,11 +17,16 @@ from outpace.bench.ann.builds import slug
 from outpace.bench.ann.curve import Cell, Interval
 from outpace.bench.ann.peers.outpace_ import DEFAULTS, OURS
 from outpace.bench.ann.sampling import CONFIDENCE
-from outpace.bench.ann.summary import Contest, IndexLine, Summary
+from outpace.bench.ann.summary import Contest, IndexLine, Speed, Summary
 from outpace.report.page import write
 from outpace.report.svg import tidy
 
 Table = tuple[Sequence[str], list[list[str]]]
+
+LEFT = (
+    "Ours, and the libraries that were not among the best three at any level: one pass of the screening, over queries "
+    "of the first half. Queries per second."
+)
 
 
 def publish(summary: Summary, out: Path, command: str) -> list[Path]:
@@ -30,6 +35,7 @@ def publish(summary: Summary, out: Path, command: str) -> list[Path]:
         out / "levels.csv": _csv(levels(summary)),
         out / "points.csv": _csv(points(summary)),
         out / "ratios.csv": _csv(ratios(summary)),
+        out / "screening.csv": _csv(screening(summary)),
         out / "indexes.csv": _csv(indexes(summary)),
         out / "results.md": markdown(summary, command),
         out / "results.json": json.dumps(record(summary, command), indent=1) + "\n",
@@ -104,6 +110,18 @@ def ratios(summary: Summary) -> Table:
     return head, rows
 
 
+def screening(summary: Summary) -> Table:
+    """What every library did in the screening, and whether it went on."""
+    head = ("data", "track", "peer", "recall", "qps", "final")
+    rows = [
+        [contest.data, contest.track, peer, speed.figure, _number(speed.qps), "yes" if peer in contest.speeds else "no"]
+        for contest in summary.contests
+        for peer, speeds in contest.screened.items()
+        for speed in speeds
+    ]
+    return head, rows
+
+
 def indexes(summary: Summary) -> Table:
     """What every index cost to build and to hold."""
     head = (
@@ -167,6 +185,7 @@ def record(summary: Summary, command: str) -> dict[str, Any]:
     """Everything that is published, with what made it, for programs."""
     return {
         "command": command,
+        "earlier_commands": summary.earlier,
         "machines": [msgspec.to_builtins(each) for each in summary.machines],
         "contests": [
             {
@@ -181,6 +200,7 @@ def record(summary: Summary, command: str) -> dict[str, Any]:
         ],
         "levels": _records(levels(summary)),
         "ratios": _records(ratios(summary)),
+        "screening": _records(screening(summary)),
         "points": _records(points(summary)),
         "indexes": _records(indexes(summary)),
         "failures": _records(failure_table(summary)),
@@ -196,10 +216,20 @@ def _records(table: Table) -> list[dict[str, str]]:
 
 def speed_table(contest: Contest) -> Table:
     """Libraries down, levels across; the fastest first."""
-    names = [speed.figure for speed in next(iter(contest.speeds.values()), [])]
-    order = sorted(contest.speeds, key=lambda peer: [-(speed.qps or 0) for speed in contest.speeds[peer]])
-    rows = [[peer, *(_told(speed.qps, speed.spread) for speed in contest.speeds[peer])] for peer in order]
-    return ("library", *names), rows
+    return _speeds(contest.speeds)
+
+
+def left_table(contest: Contest) -> Table:
+    """The screening of the libraries that did not go on, below ours."""
+    left = {peer: each for peer, each in contest.screened.items() if peer not in contest.speeds}
+    ours = {peer: each for peer, each in contest.screened.items() if peer in (OURS, DEFAULTS)}
+    return _speeds({**ours, **left} if left else {})
+
+
+def _speeds(found: dict[str, list[Speed]]) -> Table:
+    names = [speed.figure for speed in next(iter(found.values()), [])]
+    order = sorted(found, key=lambda peer: [-(speed.qps or 0) for speed in found[peer]])
+    return ("library", *names), [[peer, *(_told(speed.qps, speed.spread) for speed in found[peer])] for peer in order]
 
 
 def _told(qps: float | None, spread: Interval | None) -> str:
@@ -285,15 +315,21 @@ def means(summary: Summary) -> list[str]:
 
 def markdown(summary: Summary, command: str) -> str:
     """The results as a text."""
-    parts = ["# Vector search results", f"Made by `{command}`.", *_machines(summary), *means(summary)]
+    parts = ["# Vector search results", _made(summary, command), *_machines(summary), *means(summary)]
     for contest in summary.contests:
         parts += [f"## {contest.data}, {contest.track} queries", method(contest), _grid(speed_table(contest))]
         if contest.cells:
             parts.append(_grid(ratio_table(contest)))
+        if left_table(contest)[1]:
+            parts += [LEFT, _grid(left_table(contest))]
     parts += ["## Build time and memory", _grid(cost_table(summary))]
     if failure_table(summary)[1]:
         parts += ["## What did not work", _grid(failure_table(summary))]
     return "\n\n".join(parts) + "\n"
+
+
+def _made(summary: Summary, command: str) -> str:
+    return f"Made by `{command}`{''.join(f', after `{each}`' for each in summary.earlier)}."
 
 
 def _machines(summary: Summary) -> list[str]:
@@ -322,6 +358,7 @@ def page(summary: Summary, command: str, drawn: dict[str, str]) -> str:
             # The only markup that is not escaped: it has been built anew from known elements.
             "svg": Markup(drawn.get(_name(contest), "")),
             "tables": [speed_table(contest), *([ratio_table(contest)] if contest.cells else [])],
+            "left": left_table(contest),
         }
         for contest in summary.contests
     ]
@@ -329,9 +366,11 @@ def page(summary: Summary, command: str, drawn: dict[str, str]) -> str:
     rest = [("Build time and memory", cost_table(summary)), ("What did not work", failure_table(summary))]
     return environment.from_string(_PAGE).render(
         command=command,
+        earlier=summary.earlier,
         means=means(summary),
         machines=_machines(summary),
         contests=contests,
+        left_out=LEFT,
         rest=[(title, table) for title, table in rest if table[1]],
         pictures=bool(drawn),
     )
@@ -351,13 +390,16 @@ th{color:#626b73;font-weight:600}p.small{color:#626b73;font-size:.875rem}code{ov
 {% for row in table[1] %}<tr>{% for cell in row %}<td>{{ cell }}</td>{% endfor %}</tr>
 {% endfor %}</tbody></table></div>{% endmacro %}
 <h1>Vector search results</h1>
-<p class="small">Made by <code>{{ command }}</code></p>
+<p class="small">Made by <code>{{ command }}</code>
+{% for each in earlier %}, after <code>{{ each }}</code>{% endfor %}</p>
 {% for text in machines %}<p class="small">{{ text }}</p>{% endfor %}
 {% for text in means %}<p>{{ text }}</p>{% endfor %}
 {% if not pictures %}<p>No pictures: they need the extra <code>report</code> (pip install 'outpace[report]').</p>
 {% endif %}
 {% for contest in contests %}<h2>{{ contest.title }}</h2><p class="small">{{ contest.method }}</p>
-{{ contest.svg }}{% for table in contest.tables %}{{ grid(table) }}{% endfor %}{% endfor %}
+{{ contest.svg }}{% for table in contest.tables %}{{ grid(table) }}{% endfor %}
+{% if contest.left[1] %}<p class="small">{{ left_out }}</p>{{ grid(contest.left) }}{% endif %}
+{% endfor %}
 {% for title, table in rest %}<h2>{{ title }}</h2>{{ grid(table) }}{% endfor %}
 </body></html>
 """

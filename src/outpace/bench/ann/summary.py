@@ -38,7 +38,11 @@ class Speed:
 
 @dataclass(frozen=True)
 class Contest:
-    """One data set on one track, from the last stage that was run; `sampled` where intervals cover other queries."""
+    """One data set on one track, from the last stage that was run.
+
+    `sampled` says whether intervals cover other queries; `screened` is what every library did before the final stage,
+    those too that were not among the best.
+    """
 
     data: str
     track: Track
@@ -51,6 +55,7 @@ class Contest:
     fronts: dict[str, list[Point]]
     speeds: dict[str, list[Speed]]
     cells: dict[str, list[Cell]]
+    screened: dict[str, list[Speed]]
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,7 @@ class Summary:
     failures: list[tuple[str, str, str, str, str]]
     missing: list[MissingRow]
     machines: list[MachineRow]
+    earlier: list[str]
 
     def mean(self, ours: str, track: Track) -> float | None:
         """The geometric mean of the ratios at the levels; the area, which overlaps them, is left out."""
@@ -108,7 +114,10 @@ def summarise(log: Log, levels: Sequence[float]) -> Summary:
     missing = {each.peer: each for each in log.rows if isinstance(each, MissingRow) and each.peer not in taken_part}
     machines = list(dict.fromkeys(each.cpu for each in log.rows if isinstance(each, MachineRow)))
     last = {each.cpu: each for each in log.rows if isinstance(each, MachineRow)}
-    return Summary(contests, indexes, failures, list(missing.values()), [last[cpu] for cpu in machines])
+    called = [each.command for each in log.rows if isinstance(each, MachineRow) and each.command]
+    # Of calls that say the same only one is told: a run that was stopped goes on with its own words.
+    earlier = [each for each in dict.fromkeys(called) if each != called[-1]]
+    return Summary(contests, indexes, failures, list(missing.values()), [last[cpu] for cpu in machines], earlier)
 
 
 def newest(rows: Sequence[TimeRow]) -> list[TimeRow]:
@@ -126,7 +135,7 @@ def of_stage(rows: Sequence[TimeRow], stage: Stage) -> list[TimeRow]:
 
 def _contest(data: str, track: Track, rows: Sequence[TimeRow], told: dict[str, Figure]) -> Contest:
     stage: Stage = "final" if any(row.stage == "final" for row in rows) else "screen"
-    screened = [row for row in rows if row.stage == "screen" and stage == "final"]
+    screened = of_stage(rows, "screen") if stage == "final" else []
     rows = of_stage(rows, stage)
     begin, end = rows[-1].begin, rows[-1].end
     found = readings(rows, screened)
@@ -142,11 +151,15 @@ def _contest(data: str, track: Track, rows: Sequence[TimeRow], told: dict[str, F
         peer: [_speed(name, figure, each, others[peer]) for name, figure in told.items()]
         for peer, each in sorted(found.items())
     }
+    before = {
+        peer: [Speed(name, figure(curve(each)), None) for name, figure in told.items()]
+        for peer, each in sorted(readings(screened).items())
+    }
     fronts = {peer: front(curve(each)) for peer, each in sorted(found.items())}
     rounds = len({row.round for row in rows})
     timed = [row for row in rows if row.status == "ok"]
     waited = sum(row.waited for row in timed) / max(len(timed), 1)
-    return Contest(data, track, stage, rounds, begin, end, waited, len(taken) > 0, fronts, speeds, cells)
+    return Contest(data, track, stage, rounds, begin, end, waited, len(taken) > 0, fronts, speeds, cells, before)
 
 
 def _cell(

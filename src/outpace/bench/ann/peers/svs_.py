@@ -27,7 +27,7 @@ class SvsPeer:
         # Elsewhere the wheel ends the process as soon as compression is asked for.
         compressed = "Intel" in machine.describe().cpu
         lean = "leanvec" if shape.dimension >= 128 else "lvq8x0"
-        plain = ((32, "float32"), (64, "float32"), (32, "float16"), (64, "float16"))
+        plain = ((32, "float16"), (64, "float16"), (32, "float32"), (64, "float32"))
         choices = ((32, "float16"), (32, "lvq4x8"), (64, "lvq4x8"), (64, lean)) if compressed else plain
         return tuple(
             Configuration(

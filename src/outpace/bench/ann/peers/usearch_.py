@@ -22,7 +22,7 @@ class UsearchPeer:
 
     def configurations(self, shape: Shape) -> tuple[Configuration, ...]:
         del shape
-        choices = ((16, 200, "f32"), (32, 400, "f32"), (16, 200, "f16"), (32, 400, "f16"))
+        choices = ((16, 200, "f16"), (16, 200, "f32"), (32, 400, "f16"), (32, 400, "f32"))
         return tuple(
             Configuration(
                 f"M{m}-efc{ef}-{kind}",

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sections import judging, search
+from sections import contests, judging, search
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "results.md"
@@ -56,9 +56,11 @@ def page() -> str:
         path = HERE / "results" / file
         if path.exists():
             parts.append(section(json.loads(path.read_text())))
-    parts += [search.ann_bench(title, runs) for title, runs in ann_runs("").items()]
+    parts += [contests.ann_bench(title, runs) for title, runs in ann_runs("").items()]
     if lists := ann_runs("-lists"):
-        parts.append(search.ann_bench_lists(lists))
+        parts.append(contests.ann_bench_lists(lists))
+    if packages := ann_runs("-packages"):
+        parts.append(contests.ann_bench_packages(packages))
     return "\n\n".join(parts) + "\n"
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from typing import Any
 
 from sections.markdown import between, made, sets_of, short, table
@@ -248,108 +246,6 @@ def ann_scale(result: dict[str, Any]) -> str:
         f"alone, not other queries nor indexes built anew. {made(result)}\n\n"
         f"![Cost of a query against the number of vectors](images/ann-scale.svg)\n\n{table(whole)}"
     )
-
-
-def ann_bench(title: str, results: dict[str, dict[str, Any]]) -> str:
-    """Vector search against the best peer of each cell, over all data sets."""
-    timed = [each["contests"][0]["data"] for each in results.values() if not each["contests"][0].get("sampled")]
-    before = f" For {', '.join(timed)} it covers timing alone." if timed else ""
-    parts = [
-        f"## Vector search: queries {title}",
-        "Ours over the fastest peer of the cell, at equal recall, from the final stage of "
-        "[`outpace bench ann`](bench-ann.md): settings are chosen on the first half of the queries, and timed and "
-        "counted on the second. In brackets the interval, then the peer. The interval covers the noise of timing and "
-        f"which queries recall is counted on, not how long other queries would take, nor an index built anew.{before} "
-        "At 0.999 a few neighbours decide, so the mean is also given without that level; a lower end of 0 means that "
-        "with other queries ours may not reach the level. Which libraries took part in a run is told by its last "
-        "table, whose build times are for scale alone: indexes are built once, some beside other work. Ours with four "
-        "configurations re-ranks 12, 25, 60 or 200 candidates, and 16 too in the runs of batches: that depth was added "
-        "after minilm's single queries had been seen to lack it, so its gain there was not foreseen but chosen.",
-    ]
-    return "\n\n".join([*parts, *_standing(results), *_runs(results)])
-
-
-def ann_bench_lists(tracks: dict[str, dict[str, dict[str, Any]]]) -> str:
-    """The same against libraries that scan inverted lists, which take a batch in one call better than graphs do."""
-    parts = [
-        "## Vector search: beside libraries that scan lists",
-        "Ours, with its defaults alone, over the fastest of faiss' lists (four-bit product codes scanned in registers, "
-        "with refinement) and ScaNN, both from PyPI, measured as above. A table may name an index that is in no cell: "
-        "faiss' lists of RaBitQ codes were built for some sets, and left out after they had been behind in the "
-        "screening of minilm and mnist.",
-    ]
-    for title, results in tracks.items():
-        parts += [f"### Queries {title}", *_standing(results)]
-    return "\n\n".join([*parts, *(part for results in tracks.values() for part in _runs(results))])
-
-
-def _standing(results: dict[str, dict[str, Any]]) -> list[str]:
-    """Ours over the best peer: the means, and a table of all cells."""
-    parts = []
-    for own, who in (("outpace", "With four configurations, as every library has"), ("outpace-defaults", "Defaults")):
-        cells = [cell for each in results.values() for cell in each["ratios"] if cell["ours"] == own]
-        if not cells:
-            continue
-        levels = [cell for cell in cells if "-" not in cell["recall"]]
-        ratios = [float(cell["ratio"]) for cell in levels if cell["ratio"]]
-        sure = [cell for cell in levels if cell["ratio"] and float(cell["confidence"]) >= 0.95]
-        won, lost = sum(float(cell["low"]) >= 1 for cell in sure), sum(float(cell["high"]) < 1 for cell in sure)
-        rows: dict[str, dict[str, Any]] = {}
-        for cell in cells:
-            rows.setdefault(cell["data"], {"data": cell["data"]})[cell["recall"]] = _against(cell)
-        common = [float(cell["ratio"]) for cell in levels if cell["ratio"] and float(cell["recall"]) < 0.999]
-        parts += [
-            f"**{who}**: geometric mean {geometric_mean(ratios):.2f} over {len(ratios)} cells of {len(levels)}, "
-            f"{geometric_mean(common):.2f} without recall 0.999; the whole interval is at or above 1 in {won} and "
-            f"below 1 in {lost}.",
-            table(list(rows.values())),
-        ]
-    return parts
-
-
-def _runs(results: dict[str, dict[str, Any]]) -> list[str]:
-    """Each run by itself: how it was made, its picture, what failed, what the indexes took."""
-    parts = []
-    for name, result in results.items():
-        contest, facts = result["contests"][0], result["machines"][-1]
-        about = f"{result['about']}. " if result.get("about") else ""
-        absent = [f"{each['library']} {each['index']}: {each['what']}, {each['why']}." for each in result["failures"]]
-        load = f" {result['load_average']} processes wanted a core (median)." if "load_average" in result else ""
-        parts += [
-            f"### {contest['data']}",
-            f"{about}`{result['command']}`, {facts['started']}, {facts['cpu']} with {facts['cores']} cores.",
-            contest["method"] + load,
-            f"![Recall against queries per second](images/{name}.svg)",
-            *(["Not in the comparison: " + " ".join(absent)] if absent else []),
-            table(ann_costs(result)),
-        ]
-    return parts
-
-
-def geometric_mean(ratios: Sequence[float]) -> float:
-    return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else math.nan
-
-
-def _against(cell: dict[str, str]) -> str:
-    if not cell["ratio"]:
-        return cell["verdict"]
-    ratio, low, high = (float(cell[key]) for key in ("ratio", "low", "high"))
-    return f"{ratio:.2f} ({low:.2f} to {high:.2f}) {cell['best_peer']}"
-
-
-def ann_costs(result: dict[str, Any]) -> list[dict[str, Any]]:
-    """What each library's indexes took, the cheapest and the dearest of them."""
-    rows = []
-    for peer in dict.fromkeys(line["peer"] for line in result["indexes"]):
-        built = [line for line in result["indexes"] if line["peer"] == peer and line["status"] == "built"]
-        if not built:
-            continue
-        row = {"library": peer, "version": built[0]["version"], "threads": built[0]["threads"]}
-        for name, key in (("build, s", "build_seconds"), ("memory, MB", "memory_mb"), ("file, MB", "file_mb")):
-            values = sorted(float(line[key]) for line in built if line[key])
-            row[name] = "" if not values else " to ".join(dict.fromkeys((f"{values[0]:g}", f"{values[-1]:g}")))
-        rows.append(row)
-    return rows
 
 
 def wheel(result: dict[str, Any]) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import results_page
+from sections.contests import screened
 from sections.markdown import between
 
 BENCHMARKS = Path(sys.path.pop(0))  # its other modules have plain names, and no test may pick one up by chance
@@ -58,6 +59,29 @@ def test_the_readme_tells_the_figure_of_the_libraries_that_scan_lists() -> None:
     assert mean is not None
     assert told is not None
     assert told.groups() == mean.groups()
+
+
+def test_the_screening_is_told_as_our_speed_over_each_librarys() -> None:
+    def row(peer: str, recall: str, qps: str, final: str) -> dict[str, str]:
+        return {"peer": peer, "recall": recall, "qps": qps, "final": final}
+
+    run = {
+        "contests": [{"data": "tiny"}],
+        "screening": [
+            row("outpace-defaults", "0.9", "600", "yes"),
+            row("outpace-defaults", "0.99", "", "yes"),
+            row("far", "0.9", "100", "no"),
+            row("far", "0.99", "", "no"),
+            row("near", "0.9", "", "yes"),
+            row("near", "0.99", "50", "yes"),
+        ],
+    }
+    assert screened({"run": run}) == {
+        "tiny": [
+            {"library": "far", "0.9": "6.00", "0.99": "neither reaches it"},
+            {"library": "**near**", "0.9": "not reached", "0.99": "ours does not reach it"},
+        ]
+    }
 
 
 def test_an_interval_of_few_rounds_says_how_sure_it_is() -> None:

@@ -63,7 +63,7 @@ class Peer(Protocol):
         """The version that is installed; ImportError where it is not."""
 
     def configurations(self, shape: Shape) -> tuple[Configuration, ...]:
-        """What it enters with; empty where it cannot serve such data."""
+        """What it enters with, the one to enter alone first; empty where it cannot serve such data."""
 
     def build(self, vectors: Floats, shape: Shape, parameters: Parameters, threads: int, folder: Path) -> None:
         """Build an index and leave it in the folder."""

@@ -92,7 +92,7 @@ class FaissHnswPeer(_Faiss):
                 swept("efSearch", beams(), **({"k_factor": (1.0, 2.0)} if kind == "SQ8" else {})),
             )
             for m in (16, 32)
-            for kind in ("Flat", "SQ8")
+            for kind in ("SQ8", "Flat")
         )
 
 

@@ -152,6 +152,17 @@ class Mended(Quick):
         return super().load(folder, vectors, shape, parameters)
 
 
+class HalfWorking(TwoWays):
+    """Its second way of opening the index fails."""
+
+    name = "ann_peers:HalfWorking"
+
+    def load(self, folder: Path, vectors: Vectors, shape: Shape, parameters: Parameters) -> Searcher:
+        if parameters["part"] == 10:
+            raise OSError("a tenth is too little")
+        return super().load(folder, vectors, shape, parameters)
+
+
 def _needed(name: str) -> None:
     if not Path(os.environ["ANN_MARKS"]).with_name(name).exists():
         raise OSError(f"no file named {name}")

@@ -70,7 +70,8 @@ def test_both_stages_run_and_everything_is_written(data: Path) -> None:
     assert done.returncode == 0, done.stderr
     out = data.parent / "out"
     written = {each.name for each in out.iterdir() if each.is_file()}
-    assert {"levels.csv", "points.csv", "ratios.csv", "indexes.csv", "results.md", "index.html"} <= written
+    tables = {"levels.csv", "points.csv", "ratios.csv", "screening.csv", "indexes.csv"}
+    assert tables | {"results.md", "index.html"} <= written
     assert "tiny-single.png" in written
     page = (out / "index.html").read_text()
     assert "<svg" in page
@@ -111,7 +112,8 @@ def test_what_was_found_is_collected_with_every_timing_and_its_own_command(data:
         found = json.loads((root / "benchmarks" / "results" / f"ann-bench-tiny-{track}.json").read_text())
         assert f"--track {track}" in found["command"]
         assert [contest["track"] for contest in found["contests"]] == [track]
-        assert {row["track"] for row in found["levels"]} == {track}
+        assert {row["track"] for row in found["levels"] + found["screening"]} == {track}
+        assert [f"--track {track}" in call for call in found["contests"][0]["calls"]] == [True]
         table = lzma.decompress((root / "benchmarks" / "results" / f"ann-bench-tiny-{track}.csv.xz").read_bytes())
         timed = [row for row in measured(data) if (row.track, row.stage) == (track, "final")]
         assert len(table.decode().splitlines()) == 1 + len(timed)
@@ -173,11 +175,26 @@ def test_a_library_that_does_not_go_on_is_told_with_its_screening(data: Path) ->
     assert "ann_peers:Sleepy" not in {row.peer for row in measured(data) if row.stage == "final"}
     out = data.parent / "out"
     for text in (done.stdout, (out / "results.md").read_text(), (out / "index.html").read_text()):
-        after = text.split("not among the best three")[1]
+        after = text.split("Not timed in the final stage")[1]
         assert "ann_peers:Sleepy" in after
     found = json.loads((out / "results.json").read_text())
-    assert [("--stage screen" in each, "TwoWays" in each) for each in found["earlier_commands"]] == [(True, False)]
+    calls = found["contests"][0]["calls"]
+    assert [("--stage screen" in each, "TwoWays" in each) for each in calls] == [(True, False), (False, True)]
+    assert f"then by `{calls[1]}`" in (out / "results.md").read_text()
     assert {row["peer"].removeprefix("ann_peers:") for row in found["screening"]} == told.keys()
+    assert {row["configurations"] for row in found["screening"] if row["peer"] == "ann_peers:TwoWays"} == {"2"}
+
+
+def test_a_screening_with_other_queries_changes_nothing_of_a_final_stage(data: Path) -> None:
+    assert bench(data, "exact", "Quick", "TwoWays").returncode == 0
+    before = (data.parent / "out" / "levels.csv").read_text()
+    done = bench(data, "Sleepy", more=("--stage", "screen", "--screen-queries", "5"))
+    assert done.returncode == 0, done.stderr
+    assert (data.parent / "out" / "levels.csv").read_text() == before
+    told = {row["peer"]: row["queries"] for row in rows(data, "screening.csv")}
+    assert told == dict.fromkeys(("exact", "ann_peers:Quick", "ann_peers:TwoWays"), "0-20") | {
+        "ann_peers:Sleepy": "0-5"
+    }
 
 
 def test_a_killed_run_goes_on_where_it_was(data: Path) -> None:
@@ -263,6 +280,13 @@ def test_what_failed_is_tried_again_only_when_asked(data: Path) -> None:
     before = [row for row in measured(data) if row.peer == "ann_peers:Quick" and row.stage == "screen"]
     assert found("--retry-failed") == ([], {"ok"})
     assert [row for row in measured(data) if row.peer == "ann_peers:Quick" and row.stage == "screen"] == before
+
+
+def test_a_failure_that_is_not_tried_again_is_not_forgotten(data: Path) -> None:
+    for more in ((), ("--retry-failed", "--configurations", "1")):
+        done = bench(data, "HalfWorking", more=("--json", "--stage", "screen", *more))
+        failures = json.loads(done.stdout)["failures"]
+        assert [(each["index"], each["why"]) for each in failures] == [("1/10", "OSError: a tenth is too little")]
 
 
 def test_a_build_past_the_budget_is_killed_with_all_it_started_and_told(data: Path) -> None:

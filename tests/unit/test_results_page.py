@@ -3,6 +3,9 @@
 import re
 import sys
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
@@ -62,10 +65,10 @@ def test_the_readme_tells_the_figure_of_the_libraries_that_scan_lists() -> None:
 
 
 def test_the_screening_is_told_as_our_speed_over_each_librarys() -> None:
-    def row(peer: str, recall: str, qps: str, final: str) -> dict[str, str]:
-        return {"peer": peer, "recall": recall, "qps": qps, "final": final}
+    def row(peer: str, recall: str, qps: str, final: str, entered: str = "1") -> dict[str, str]:
+        return {"peer": peer, "recall": recall, "qps": qps, "final": final, "configurations": entered}
 
-    run = {
+    run: dict[str, Any] = {
         "contests": [{"data": "tiny"}],
         "screening": [
             row("outpace-defaults", "0.9", "600", "yes"),
@@ -82,6 +85,11 @@ def test_the_screening_is_told_as_our_speed_over_each_librarys() -> None:
             {"library": "**near**", "0.9": "not reached", "0.99": "ours does not reach it"},
         ]
     }
+    run["screening"].append(row("tuned", "0.9", "900", "no", "2"))
+    with pytest.raises(ValueError, match="run: tuned was screened with 2 configurations"):
+        screened({"run": run})
+    with pytest.raises(ValueError, match="outpace-defaults was not screened"):
+        screened({"run": {"screening": []}})
 
 
 def test_an_interval_of_few_rounds_says_how_sure_it_is() -> None:

@@ -73,8 +73,7 @@ def ann(
     levels
         Levels of recall; by default 0.90, 0.95, 0.99 and 0.999.
     configurations
-        How many each library enters with, its usual one first; with 1 a look at many libraries takes a quarter of the
-        time.
+        How many each library enters with, the most promising first; most of the time goes into building them.
     threads_build
         Threads for building an index; searching always has one.
     build_budget

@@ -90,12 +90,12 @@ def _entries(dataset: Dataset, versions: dict[str, str], most: int, log: Log) ->
 
 
 def _forget_failures(entries: Sequence[Entry], bench: Bench, log: Log) -> None:
-    peers = {entry.peer for entry in entries}
+    entered = {(entry.peer, entry.configuration.name) for entry in entries}
 
     def failed(row: Row) -> bool:
         if not isinstance(row, TimeRow) or row.status == "ok":
             return False
-        return row.peer in peers and row.data_key == bench.dataset.key
+        return (row.peer, row.configuration) in entered and row.data_key == bench.dataset.key
 
     log.forget(failed)
     for entry in entries:

@@ -24,8 +24,8 @@ from outpace.report.svg import tidy
 Table = tuple[Sequence[str], list[list[str]]]
 
 LEFT = (
-    "Ours, and the libraries that were not among the best three at any level: one pass of the screening, over queries "
-    "of the first half. Queries per second."
+    "Not timed in the final stage, beside ours where it was screened: one pass of the screening, over queries of the "
+    "first half. Queries per second."
 )
 
 
@@ -111,13 +111,22 @@ def ratios(summary: Summary) -> Table:
 
 
 def screening(summary: Summary) -> Table:
-    """What every library did in the screening, and whether it went on."""
-    head = ("data", "track", "peer", "recall", "qps", "final")
+    """What every library did in the screening, and whether it was timed again in the final stage."""
+    head = ("data", "track", "queries", "peer", "configurations", "recall", "qps", "final")
     rows = [
-        [contest.data, contest.track, peer, speed.figure, _number(speed.qps), "yes" if peer in contest.speeds else "no"]
+        [
+            contest.data,
+            contest.track,
+            f"{found.begin}-{found.end}",
+            peer,
+            str(found.configurations),
+            speed.figure,
+            _number(speed.qps),
+            "yes" if found.final else "no",
+        ]
         for contest in summary.contests
-        for peer, speeds in contest.screened.items()
-        for speed in speeds
+        for peer, found in contest.screened.items()
+        for speed in found.speeds
     ]
     return head, rows
 
@@ -185,7 +194,6 @@ def record(summary: Summary, command: str) -> dict[str, Any]:
     """Everything that is published, with what made it, for programs."""
     return {
         "command": command,
-        "earlier_commands": summary.earlier,
         "machines": [msgspec.to_builtins(each) for each in summary.machines],
         "contests": [
             {
@@ -195,6 +203,7 @@ def record(summary: Summary, command: str) -> dict[str, Any]:
                 "rounds": each.rounds,
                 "sampled": each.sampled,
                 "method": method(each),
+                "calls": each.calls,
             }
             for each in summary.contests
         ],
@@ -220,10 +229,17 @@ def speed_table(contest: Contest) -> Table:
 
 
 def left_table(contest: Contest) -> Table:
-    """The screening of the libraries that did not go on, below ours."""
-    left = {peer: each for peer, each in contest.screened.items() if peer not in contest.speeds}
-    ours = {peer: each for peer, each in contest.screened.items() if peer in (OURS, DEFAULTS)}
-    return _speeds({**ours, **left} if left else {})
+    """The screening of the libraries that were not timed again, beside ours."""
+    left = {peer for peer, each in contest.screened.items() if contest.stage == "final" and not each.final}
+    told = {
+        peer: each.speeds
+        for peer, each in contest.screened.items()
+        if left and (peer in left or peer in (OURS, DEFAULTS))
+    }
+    head, rows = _speeds(told)
+    return (head[0], "configurations", *head[1:]), [
+        [row[0], str(contest.screened[row[0]].configurations), *row[1:]] for row in rows
+    ]
 
 
 def _speeds(found: dict[str, list[Speed]]) -> Table:
@@ -284,7 +300,7 @@ def failure_table(summary: Summary) -> Table:
 
 
 def method(contest: Contest) -> str:
-    """How a table came about, in two sentences."""
+    """How a table came about, in a few sentences."""
     half = "second" if contest.stage == "final" else "first"
     sure = max((speed.spread.sure for each in contest.speeds.values() for speed in each if speed.spread), default=0.0)
     over = "over rounds, and over the queries that recall is counted on" if contest.sampled else "over rounds"
@@ -294,7 +310,13 @@ def method(contest: Contest) -> str:
         f"Stage {contest.stage}, {contest.rounds} rounds, queries {contest.begin} to {contest.end}: those are "
         f"of the {half} half, and settings are chosen on the first. Asked {how} with one thread, k=10. Queries per "
         f"second. {spread} In {contest.waiting:.0%} of the measurements the core was shared with other work."
+        f"{_several(contest.calls)}"
     )
+
+
+def _several(calls: Sequence[str]) -> str:
+    """The commands, where one alone does not tell how the measurements came about."""
+    return "" if len(calls) < 2 else f" Measured by {', then by '.join(f'`{call}`' for call in calls)}."
 
 
 def means(summary: Summary) -> list[str]:
@@ -315,7 +337,7 @@ def means(summary: Summary) -> list[str]:
 
 def markdown(summary: Summary, command: str) -> str:
     """The results as a text."""
-    parts = ["# Vector search results", _made(summary, command), *_machines(summary), *means(summary)]
+    parts = ["# Vector search results", f"Made by `{command}`.", *_machines(summary), *means(summary)]
     for contest in summary.contests:
         parts += [f"## {contest.data}, {contest.track} queries", method(contest), _grid(speed_table(contest))]
         if contest.cells:
@@ -326,10 +348,6 @@ def markdown(summary: Summary, command: str) -> str:
     if failure_table(summary)[1]:
         parts += ["## What did not work", _grid(failure_table(summary))]
     return "\n\n".join(parts) + "\n"
-
-
-def _made(summary: Summary, command: str) -> str:
-    return f"Made by `{command}`{''.join(f', after `{each}`' for each in summary.earlier)}."
 
 
 def _machines(summary: Summary) -> list[str]:
@@ -366,7 +384,6 @@ def page(summary: Summary, command: str, drawn: dict[str, str]) -> str:
     rest = [("Build time and memory", cost_table(summary)), ("What did not work", failure_table(summary))]
     return environment.from_string(_PAGE).render(
         command=command,
-        earlier=summary.earlier,
         means=means(summary),
         machines=_machines(summary),
         contests=contests,
@@ -390,8 +407,7 @@ th{color:#626b73;font-weight:600}p.small{color:#626b73;font-size:.875rem}code{ov
 {% for row in table[1] %}<tr>{% for cell in row %}<td>{{ cell }}</td>{% endfor %}</tr>
 {% endfor %}</tbody></table></div>{% endmacro %}
 <h1>Vector search results</h1>
-<p class="small">Made by <code>{{ command }}</code>
-{% for each in earlier %}, after <code>{{ each }}</code>{% endfor %}</p>
+<p class="small">Made by <code>{{ command }}</code></p>
 {% for text in machines %}<p class="small">{{ text }}</p>{% endfor %}
 {% for text in means %}<p>{{ text }}</p>{% endfor %}
 {% if not pictures %}<p>No pictures: they need the extra <code>report</code> (pip install 'outpace[report]').</p>

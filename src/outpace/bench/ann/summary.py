@@ -20,7 +20,7 @@ from outpace.bench.ann.curve import (
     geometric_mean,
     interval,
 )
-from outpace.bench.ann.log import BuildRow, Log, MachineRow, MissingRow, Stage, TimeRow, Track
+from outpace.bench.ann.log import BuildRow, Log, MachineRow, MissingRow, Row, Stage, TimeRow, Track
 from outpace.bench.ann.peers import OWN
 from outpace.bench.ann.peers.outpace_ import DEFAULTS, OURS
 from outpace.bench.ann.plan import readings
@@ -37,11 +37,21 @@ class Speed:
 
 
 @dataclass(frozen=True)
+class Screened:
+    """What a library did in its screening, and whether it was timed again in the final stage."""
+
+    configurations: int
+    begin: int
+    end: int
+    final: bool
+    speeds: list[Speed]
+
+
+@dataclass(frozen=True)
 class Contest:
     """One data set on one track, from the last stage that was run.
 
-    `sampled` says whether intervals cover other queries; `screened` is what every library did before the final stage,
-    those too that were not among the best.
+    `sampled` says whether intervals cover other queries; `calls` are the commands whose measurements are in it.
     """
 
     data: str
@@ -55,7 +65,8 @@ class Contest:
     fronts: dict[str, list[Point]]
     speeds: dict[str, list[Speed]]
     cells: dict[str, list[Cell]]
-    screened: dict[str, list[Speed]]
+    screened: dict[str, Screened]
+    calls: list[str]
 
 
 @dataclass(frozen=True)
@@ -76,7 +87,6 @@ class Summary:
     failures: list[tuple[str, str, str, str, str]]
     missing: list[MissingRow]
     machines: list[MachineRow]
-    earlier: list[str]
 
     def mean(self, ours: str, track: Track) -> float | None:
         """The geometric mean of the ratios at the levels; the area, which overlaps them, is left out."""
@@ -99,7 +109,10 @@ def summarise(log: Log, levels: Sequence[float]) -> Summary:
     told = figures(levels)
     pairs = sorted({(row.data, row.track) for row in rows})
     contests = [
-        _contest(data, track, [r for r in rows if (r.data, r.track) == (data, track)], told) for data, track in pairs
+        _contest(
+            data, track, [r for r in rows if (r.data, r.track) == (data, track)], told, _calls(log.rows, data, track)
+        )
+        for data, track in pairs
     ]
     memory = {(m.data_key, m.peer, m.version, m.configuration): m for m in log.memory()}
     indexes = []
@@ -114,10 +127,7 @@ def summarise(log: Log, levels: Sequence[float]) -> Summary:
     missing = {each.peer: each for each in log.rows if isinstance(each, MissingRow) and each.peer not in taken_part}
     machines = list(dict.fromkeys(each.cpu for each in log.rows if isinstance(each, MachineRow)))
     last = {each.cpu: each for each in log.rows if isinstance(each, MachineRow)}
-    called = [each.command for each in log.rows if isinstance(each, MachineRow) and each.command]
-    # Of calls that say the same only one is told: a run that was stopped goes on with its own words.
-    earlier = [each for each in dict.fromkeys(called) if each != called[-1]]
-    return Summary(contests, indexes, failures, list(missing.values()), [last[cpu] for cpu in machines], earlier)
+    return Summary(contests, indexes, failures, list(missing.values()), [last[cpu] for cpu in machines])
 
 
 def newest(rows: Sequence[TimeRow]) -> list[TimeRow]:
@@ -133,9 +143,38 @@ def of_stage(rows: Sequence[TimeRow], stage: Stage) -> list[TimeRow]:
     return [row for row in rows if (row.begin, row.end, row.k) == (rows[-1].begin, rows[-1].end, rows[-1].k)]
 
 
-def _contest(data: str, track: Track, rows: Sequence[TimeRow], told: dict[str, Figure]) -> Contest:
+def _calls(rows: Sequence[Row], data: str, track: Track) -> list[str]:
+    """The commands that measured this data set on this track; a run that was stopped goes on with the same words."""
+    found, command = [], ""
+    for row in rows:
+        if isinstance(row, MachineRow):
+            command = row.command
+        elif isinstance(row, TimeRow) and (row.data, row.track) == (data, track):
+            found.append(command)
+    return [each for each in dict.fromkeys(found) if each]
+
+
+def _screened(rows: Sequence[TimeRow], told: dict[str, Figure]) -> dict[str, Screened]:
+    timed_again = {row.peer for row in rows if row.stage == "final"}
+    found = {}
+    for peer in sorted({row.peer for row in rows if row.stage == "screen"}):
+        # By library: a later call may have screened some with more queries, and left the others as they were.
+        own = of_stage([row for row in rows if row.peer == peer], "screen")
+        line = curve(readings(own).get(peer, []))
+        found[peer] = Screened(
+            len({row.configuration for row in own if row.status == "ok"}),
+            own[-1].begin,
+            own[-1].end,
+            peer in timed_again,
+            [Speed(name, figure(line), None) for name, figure in told.items()],
+        )
+    return found
+
+
+def _contest(data: str, track: Track, rows: Sequence[TimeRow], told: dict[str, Figure], calls: list[str]) -> Contest:
     stage: Stage = "final" if any(row.stage == "final" for row in rows) else "screen"
-    screened = of_stage(rows, "screen") if stage == "final" else []
+    before = _screened(rows, told)
+    screened = [row for row in rows if row.stage == "screen" and stage == "final"]
     rows = of_stage(rows, stage)
     begin, end = rows[-1].begin, rows[-1].end
     found = readings(rows, screened)
@@ -151,15 +190,12 @@ def _contest(data: str, track: Track, rows: Sequence[TimeRow], told: dict[str, F
         peer: [_speed(name, figure, each, others[peer]) for name, figure in told.items()]
         for peer, each in sorted(found.items())
     }
-    before = {
-        peer: [Speed(name, figure(curve(each)), None) for name, figure in told.items()]
-        for peer, each in sorted(readings(screened).items())
-    }
     fronts = {peer: front(curve(each)) for peer, each in sorted(found.items())}
     rounds = len({row.round for row in rows})
     timed = [row for row in rows if row.status == "ok"]
     waited = sum(row.waited for row in timed) / max(len(timed), 1)
-    return Contest(data, track, stage, rounds, begin, end, waited, len(taken) > 0, fronts, speeds, cells, before)
+    sampled = len(taken) > 0
+    return Contest(data, track, stage, rounds, begin, end, waited, sampled, fronts, speeds, cells, before, calls)
 
 
 def _cell(

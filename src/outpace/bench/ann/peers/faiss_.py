@@ -84,7 +84,8 @@ class FaissHnswPeer(_Faiss):
     name = "faiss-hnsw"
 
     def configurations(self, shape: Shape) -> tuple[Configuration, ...]:
-        del shape
+        # Bytes are decoded in registers only where they fill them; one at a time they lose to floats.
+        kinds = ("SQ8", "Flat") if shape.dimension % 16 == 0 else ("Flat", "SQ8")
         return tuple(
             Configuration(
                 f"HNSW{m}-{kind}",
@@ -92,7 +93,7 @@ class FaissHnswPeer(_Faiss):
                 swept("efSearch", beams(), **({"k_factor": (1.0, 2.0)} if kind == "SQ8" else {})),
             )
             for m in (16, 32)
-            for kind in ("SQ8", "Flat")
+            for kind in kinds
         )
 
 

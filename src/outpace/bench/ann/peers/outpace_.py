@@ -49,9 +49,9 @@ class OutpacePeer:
         small, usual, large = (max(shape.count // size, 1) for size in (40, 80, 160))
         graph: dict[str, Value] = {"engine": "graph", "lists": usual}
         return (
+            Configuration(f"lists{usual}-graph256", {**graph, "candidates": 256}, _scans(usual) + _walks()),
             Configuration(f"lists{small}", {"engine": "partitions", "lists": small}, _scans(small)),
             Configuration(f"lists{large}", {"engine": "partitions", "lists": large}, _scans(large)),
-            Configuration(f"lists{usual}-graph256", {**graph, "candidates": 256}, _scans(usual) + _walks()),
             Configuration(f"graph512-lists{usual}", {**graph, "candidates": 512}, _walks()),
         )
 

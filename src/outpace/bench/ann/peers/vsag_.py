@@ -62,6 +62,8 @@ def _index(shape: Shape, parameters: Parameters, threads: int) -> Any:
             "use_reorder": kind != "fp32",
             "precise_quantization_type": "fp32",
             "build_thread_count": threads,
+            # Without `use_elp_optimizer`: it tunes prefetching anew at every load, which took about as long as the
+            # build did and changed little.
         },
     }
     return module("pyvsag").Index("hgraph", json.dumps(settings))

@@ -53,7 +53,8 @@ def ann_bench_packages(tracks: dict[str, dict[str, dict[str, Any]]]) -> str:
         f"Ours, with its defaults alone, beside {len(libraries)} libraries: {', '.join(libraries)}. Each has one "
         "configuration (`--configurations 1`), the one expected to do best: half precision for SVS and usearch, bytes "
         "for faiss' HNSW where they fill registers, as these were faster than float32 on minilm or mnist, and what is "
-        "ordinary for the others. All were screened, and the best three of each level timed again as above. What a "
+        "ordinary for the others. SVS compresses vectors on Intel's processors only, so not here. All "
+        "were screened, and the best three of each level timed again as above. What a "
         "library would gain by tuning is not in these cells; ScaNN, faiss' lists and hnswlib have four configurations "
         "in some of the runs above.",
     ]
@@ -63,6 +64,7 @@ def ann_bench_packages(tracks: dict[str, dict[str, dict[str, Any]]]) -> str:
             "How many times as fast ours was in the screening, in one pass over queries of the first half, often with "
             "other work on the second core; a library in bold was timed again in the final stage:",
             *(f"{name}:\n\n{table(rows)}" for name, rows in screened(results).items()),
+            *_without(results, libraries),
         ]
     return "\n\n".join([*parts, *(part for results in tracks.values() for part in _runs(results))])
 
@@ -90,6 +92,18 @@ def screened(results: dict[str, dict[str, Any]]) -> dict[str, list[dict[str, str
             for peer, found in speeds.items()
             if peer not in OWN
         ]
+    return told
+
+
+def _without(results: dict[str, dict[str, Any]], libraries: Sequence[str]) -> list[str]:
+    """Which libraries are missing from which data set, and why."""
+    told = []
+    for result in results.values():
+        failed = {each["library"]: f"{each['what']}, {each['why']}" for each in result["failures"]}
+        there = {row["peer"] for row in result["screening"]}
+        absent = [f"{peer} ({failed.get(peer, 'not tried')})" for peer in libraries if peer not in there]
+        if absent:
+            told.append(f"Without {', '.join(absent)}: {result['contests'][0]['data']}.")
     return told
 
 

@@ -64,6 +64,22 @@ def test_the_readme_tells_the_figure_of_the_libraries_that_scan_lists() -> None:
     assert told.groups() == mean.groups()
 
 
+def test_the_readme_tells_the_figure_of_the_libraries_from_pypi() -> None:
+    root = BENCHMARKS.parent
+    section = (root / "docs" / "results.md").read_text().split("## Vector search: beside libraries from PyPI")[1]
+    count = re.search(r"beside (\d+) libraries", section)
+    mean = re.search(r"geometric mean (\S+) over (\d+) cells of (\d+),.*? at or above 1 in (\d+) and", section)
+    told = re.search(
+        r"best of (\d+)\s+libraries from PyPI.*?, (\S+)\s+times in (\d+) cells of (\d+).*?\s+above 1 in (\d+);",
+        (root / "README.md").read_text(),
+        re.DOTALL,
+    )
+    assert count is not None
+    assert mean is not None
+    assert told is not None
+    assert told.groups() == (*count.groups(), *mean.groups())
+
+
 def test_the_screening_is_told_as_our_speed_over_each_librarys() -> None:
     def row(peer: str, recall: str, qps: str, final: str, entered: str = "1") -> dict[str, str]:
         return {"peer": peer, "recall": recall, "qps": qps, "final": final, "configurations": entered}

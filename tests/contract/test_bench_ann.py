@@ -175,7 +175,7 @@ def test_a_library_that_does_not_go_on_is_told_with_its_screening(data: Path) ->
     assert "ann_peers:Sleepy" not in {row.peer for row in measured(data) if row.stage == "final"}
     out = data.parent / "out"
     for text in (done.stdout, (out / "results.md").read_text(), (out / "index.html").read_text()):
-        after = text.split("Not timed in the final stage")[1]
+        after = text.split("Screened and not timed again")[1]
         assert "ann_peers:Sleepy" in after
     found = json.loads((out / "results.json").read_text())
     calls = found["contests"][0]["calls"]

@@ -23,10 +23,7 @@ from outpace.report.svg import tidy
 
 Table = tuple[Sequence[str], list[list[str]]]
 
-LEFT = (
-    "Not timed in the final stage, beside ours where it was screened: one pass of the screening, over queries of the "
-    "first half. Queries per second."
-)
+LEFT = "Screened and not timed again, with ours for comparison. One pass over queries of the first half, per second:"
 
 
 def publish(summary: Summary, out: Path, command: str) -> list[Path]:

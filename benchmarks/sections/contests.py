@@ -44,7 +44,9 @@ def ann_bench_lists(tracks: dict[str, dict[str, dict[str, Any]]]) -> str:
     return "\n\n".join([*parts, *(part for results in tracks.values() for part in _runs(results))])
 
 
-def ann_bench_packages(tracks: dict[str, dict[str, dict[str, Any]]]) -> str:
+def ann_bench_packages(
+    tracks: dict[str, dict[str, dict[str, Any]]], others: dict[str, dict[str, dict[str, Any]]]
+) -> str:
     """The same against what `pip install` brings: many libraries, some slow to build, one configuration each."""
     runs = [result for results in tracks.values() for result in results.values()]
     libraries = sorted({row["peer"] for result in runs for row in result["screening"]} - set(OWN))
@@ -61,6 +63,13 @@ def ann_bench_packages(tracks: dict[str, dict[str, dict[str, Any]]]) -> str:
     for title, results in tracks.items():
         parts += [f"### Queries {title}, one configuration each", *_standing(results)]
         parts += [
+            "Beside all libraries, those built from source too, with the lower ratio and the lower ends of this run and "
+            "the one above in each cell (from this run those of the defaults both times): "
+            + "; ".join(
+                f"{who} has a geometric mean of {lowest(_cells(others[title], own), _cells(results, DEFAULTS))}"
+                for own, who in ((OURS, "ours with four configurations"), (DEFAULTS, "ours with its defaults"))
+            )
+            + ".",
             "How many times as fast ours was in the screening, in one pass over queries of the first half, often with "
             "other work on the second core; a library in bold was timed again in the final stage:",
             *(f"{name}:\n\n{table(rows)}" for name, rows in screened(results).items()),
@@ -93,6 +102,25 @@ def screened(results: dict[str, dict[str, Any]]) -> dict[str, list[dict[str, str
             if peer not in OWN
         ]
     return told
+
+
+def lowest(*runs: Sequence[dict[str, str]]) -> str:
+    """Of cells that several runs have, the one where ours is least ahead, as a sentence's end."""
+    by_cell: dict[tuple[str, str], list[dict[str, str]]] = {}
+    for cell in (cell for run in runs for cell in run if cell["ratio"]):
+        by_cell.setdefault((cell["data"], cell["recall"]), []).append(cell)
+    least = [
+        {end: min(float(cell[end]) for cell in cells) for end in ("ratio", "low", "high")} for cells in by_cell.values()
+    ]
+    won, lost = sum(cell["low"] >= 1 for cell in least), sum(cell["high"] < 1 for cell in least)
+    mean = geometric_mean([cell["ratio"] for cell in least])
+    return f"{mean:.2f} over {len(least)} cells, with the whole interval at or above 1 in {won} and below 1 in {lost}"
+
+
+def _cells(results: dict[str, dict[str, Any]], own: str) -> list[dict[str, str]]:
+    """The cells of one of ours at the levels; the area, which overlaps them, is left out."""
+    cells = (cell for each in results.values() for cell in each["ratios"] if cell["ours"] == own)
+    return [cell for cell in cells if "-" not in cell["recall"]]
 
 
 def _without(results: dict[str, dict[str, Any]], libraries: Sequence[str]) -> list[str]:

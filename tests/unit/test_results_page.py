@@ -10,7 +10,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import results_page
-from sections.contests import screened
+from sections.contests import lowest, screened
 from sections.markdown import between
 
 BENCHMARKS = Path(sys.path.pop(0))  # its other modules have plain names, and no test may pick one up by chance
@@ -106,6 +106,15 @@ def test_the_screening_is_told_as_our_speed_over_each_librarys() -> None:
         screened({"run": run})
     with pytest.raises(ValueError, match="outpace-defaults was not screened"):
         screened({"run": {"screening": []}})
+
+
+def test_of_two_runs_the_cell_counts_where_ours_is_least_ahead() -> None:
+    def cell(data: str, ratio: str, low: str, high: str) -> dict[str, str]:
+        return {"data": data, "recall": "0.9", "ratio": ratio, "low": low, "high": high}
+
+    source = [cell("a", "2.0", "1.5", "2.5"), cell("b", "8.0", "0.9", "9.0"), cell("c", "", "", "")]
+    packages = [cell("a", "4.0", "1.1", "6.0"), cell("b", "0.5", "1.2", "0.7")]
+    assert lowest(source, packages) == "1.00 over 2 cells, with the whole interval at or above 1 in 1 and below 1 in 1"
 
 
 def test_an_interval_of_few_rounds_says_how_sure_it_is() -> None:

@@ -63,7 +63,7 @@ def ann_bench_packages(
     for title, results in tracks.items():
         parts += [f"### Queries {title}, one configuration each", *_standing(results)]
         parts += [
-            "Beside all libraries, those built from source too, with the lower ratio and the lower ends of this run and "
+            "Beside all libraries, those from source too, with the lower ratio and the lower ends of this run and "
             "the one above in each cell (from this run those of the defaults both times): "
             + "; ".join(
                 f"{who} has a geometric mean of {lowest(_cells(others[title], own), _cells(results, DEFAULTS))}"

@@ -60,7 +60,7 @@ def page() -> str:
     if lists := ann_runs("-lists"):
         parts.append(contests.ann_bench_lists(lists))
     if packages := ann_runs("-packages"):
-        parts.append(contests.ann_bench_packages(packages, ann_runs("")))
+        parts.append(contests.ann_bench_packages(packages, ann_runs(""), lists))
     return "\n\n".join(parts) + "\n"
 
 

@@ -45,28 +45,29 @@ def ann_bench_lists(tracks: dict[str, dict[str, dict[str, Any]]]) -> str:
 
 
 def ann_bench_packages(
-    tracks: dict[str, dict[str, dict[str, Any]]], others: dict[str, dict[str, dict[str, Any]]]
+    tracks: dict[str, dict[str, dict[str, Any]]], *others: dict[str, dict[str, dict[str, Any]]]
 ) -> str:
     """The same against what `pip install` brings: many libraries, some slow to build, one configuration each."""
-    runs = [result for results in tracks.values() for result in results.values()]
-    libraries = sorted({row["peer"] for result in runs for row in result["screening"]} - set(OWN))
     parts = [
         "## Vector search: beside libraries from PyPI",
-        f"Ours, with its defaults alone, beside {len(libraries)} libraries: {', '.join(libraries)}. Each has one "
-        "configuration (`--configurations 1`), the one expected to do best: half precision for SVS and usearch, bytes "
-        "for faiss' HNSW where they fill registers, as these were faster than float32 on minilm or mnist, and what is "
-        "ordinary for the others. SVS compresses vectors on Intel's processors only, so not here. All "
-        "were screened, and the best three of each level timed again as above. What a "
-        "library would gain by tuning is not in these cells; ScaNN, faiss' lists and hnswlib have four configurations "
-        "in some of the runs above.",
+        "Ours, with its defaults alone, beside libraries with one configuration each (`--configurations 1`), the one "
+        "expected to do best: half precision for SVS and usearch, bytes for faiss' HNSW where they fill registers, as "
+        "these were faster than float32 on minilm or mnist, and what is ordinary for the others. SVS compresses "
+        "vectors on Intel's processors only, so not here. All were screened, and the best three of each level timed "
+        "again as above. What a library would gain by tuning is not in these cells; ScaNN, faiss' lists and hnswlib "
+        "have four configurations in some of the runs above.",
     ]
     for title, results in tracks.items():
-        parts += [f"### Queries {title}, one configuration each", *_standing(results)]
+        libraries = sorted({row["peer"] for each in results.values() for row in each["screening"]} - set(OWN))
         parts += [
-            "Beside all libraries, those from source too, with the lower ratio and the lower ends of this run and "
-            "the one above in each cell (from this run those of the defaults both times): "
+            f"### Queries {title}, one configuration each",
+            f"Ours beside {len(libraries)} libraries: {', '.join(libraries)}.",
+            *_standing(results),
+            "Beside all libraries, with the lowest ratio and the lowest ends of this run and the runs above in each "
+            "cell (of the defaults where a run has nothing else): "
             + "; ".join(
-                f"{who} has a geometric mean of {lowest(_cells(others[title], own), _cells(results, DEFAULTS))}"
+                f"{who} has a geometric mean of "
+                + lowest(*(_cells(each[title], own) for each in (tracks, *others) if title in each))
                 for own, who in ((OURS, "ours with four configurations"), (DEFAULTS, "ours with its defaults"))
             )
             + ".",
@@ -118,9 +119,10 @@ def lowest(*runs: Sequence[dict[str, str]]) -> str:
 
 
 def _cells(results: dict[str, dict[str, Any]], own: str) -> list[dict[str, str]]:
-    """The cells of one of ours at the levels; the area, which overlaps them, is left out."""
-    cells = (cell for each in results.values() for cell in each["ratios"] if cell["ours"] == own)
-    return [cell for cell in cells if "-" not in cell["recall"]]
+    """The cells of one of ours at the levels, of the defaults where it was not in the run; the area is left out."""
+    cells = [cell for each in results.values() for cell in each["ratios"] if "-" not in cell["recall"]]
+    who = own if any(cell["ours"] == own for cell in cells) else DEFAULTS
+    return [cell for cell in cells if cell["ours"] == who]
 
 
 def _without(results: dict[str, dict[str, Any]], libraries: Sequence[str]) -> list[str]:

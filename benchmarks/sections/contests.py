@@ -51,8 +51,8 @@ def ann_bench_packages(
     parts = [
         "## Vector search: beside libraries from PyPI",
         "Ours, with its defaults alone, beside libraries with one configuration each (`--configurations 1`), the one "
-        "expected to do best: half precision for SVS and usearch, bytes for faiss' HNSW where they fill registers, as "
-        "these were faster than float32 on minilm or mnist, and what is ordinary for the others. SVS compresses "
+        "expected to do best: half precision for SVS and usearch, bytes for faiss' HNSW where they fill registers, "
+        "which a first look at minilm and mnist suggested, and what is ordinary for the others. SVS compresses "
         "vectors on Intel's processors only, so not here. All were screened, and the best three of each level timed "
         "again as above. What a library would gain by tuning is not in these cells; ScaNN, faiss' lists and hnswlib "
         "have four configurations in some of the runs above.",

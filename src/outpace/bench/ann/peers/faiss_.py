@@ -84,7 +84,8 @@ class FaissHnswPeer(_Faiss):
     name = "faiss-hnsw"
 
     def configurations(self, shape: Shape) -> tuple[Configuration, ...]:
-        # Bytes are decoded in registers only where they fill them; one at a time they lose to floats.
+        # Bytes are decoded in registers only where they fill them: at 100 dimensions a build over bytes was stopped
+        # after 13 minutes, and one over floats took 6.
         kinds = ("SQ8", "Flat") if shape.dimension % 16 == 0 else ("Flat", "SQ8")
         return tuple(
             Configuration(

@@ -56,11 +56,11 @@ def page() -> str:
         path = HERE / "results" / file
         if path.exists():
             parts.append(section(json.loads(path.read_text())))
-    parts += [contests.ann_bench(title, runs) for title, runs in ann_runs("").items()]
-    if lists := ann_runs("-lists"):
-        parts.append(contests.ann_bench_lists(lists))
-    if packages := ann_runs("-packages"):
-        parts.append(contests.ann_bench_packages(packages, ann_runs(""), lists))
+    source, lists, packages = (ann_runs(part) for part in ("", "-lists", "-packages"))
+    parts.append(contests.ann_in_short(source, lists, packages))
+    parts += [contests.ann_bench(title, runs) for title, runs in source.items()]
+    parts.append(contests.ann_bench_lists(lists))
+    parts.append(contests.ann_bench_packages(packages, source, lists))
     return "\n\n".join(parts) + "\n"
 
 

@@ -10,7 +10,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import results_page
-from sections.contests import lowest, screened
+from sections.contests import ann_in_short, lowest, screened
 from sections.markdown import between
 
 BENCHMARKS = Path(sys.path.pop(0))  # its other modules have plain names, and no test may pick one up by chance
@@ -35,49 +35,30 @@ def test_no_result_is_a_partial_one() -> None:
         assert '"partial"' not in path.read_text()[:200], f"{path.name} is of an unfinished run"
 
 
-def test_the_readme_tells_the_figures_of_the_results_page() -> None:
+def test_the_readme_shows_the_table_of_the_results_page() -> None:
     root = BENCHMARKS.parent
-    sections = (root / "docs" / "results.md").read_text().split("## Vector search: queries ")[1:]
-    sections[-1] = sections[-1].split("\n## ")[0]
-    assert [each.split("\n")[0] for each in sections] == ["one by one", "in one call"]
-    means = [re.findall(r"geometric mean (\d\.\d\d) over (\d+) cells of (\d+)", each)[:2] for each in sections]
-    told = re.search(
-        r"single queries (\S+) times and batches (\S+) times .*?"
-        r"with its defaults (\S+) and (\S+)\s+times .geometric means of (\d+)",
-        (root / "README.md").read_text(),
-        re.DOTALL,
-    )
-    assert told is not None
-    cells = (told[5], told[5])
-    assert means == [[(told[1], *cells), (told[3], *cells)], [(told[2], *cells), (told[4], *cells)]]
+    section = (root / "docs" / "results.md").read_text().split("## Vector search: in short")[1].split("\n## ")[0]
+    rows = [line for line in section.split("\n") if line.startswith("|")]
+    assert len(rows) == 6, "a head, its line, three contests and all of them"
+    assert "\n".join(rows) in (root / "README.md").read_text()
 
 
-def test_the_readme_tells_the_figure_of_the_libraries_that_scan_lists() -> None:
-    root = BENCHMARKS.parent
-    section = (root / "docs" / "results.md").read_text().split("## Vector search: beside libraries that scan lists")[1]
-    mean = re.search(r"geometric mean (\S+) over (\d+) cells of (\d+),.*? at or above 1 in (\d+) and", section)
-    told = re.search(
-        r"ScaNN,\s+(\S+) times in (\d+) cells of (\d+).*? above 1 in (\d+);", (root / "README.md").read_text()
-    )
-    assert mean is not None
-    assert told is not None
-    assert told.groups() == mean.groups()
+def test_the_table_in_short_takes_the_lowest_of_all_contests() -> None:
+    def run(peer: str, ratios: dict[str, str], *ours: str) -> dict[str, Any]:
+        cells = [
+            {"ours": own, "data": "tiny", "recall": recall, "ratio": ratio, "low": ratio, "high": ratio}
+            for own in ours
+            for recall, ratio in ratios.items()
+        ]
+        return {"ratios": cells, "screening": [{"peer": peer}, {"peer": "outpace-defaults"}]}
 
-
-def test_the_readme_tells_the_figure_of_the_libraries_from_pypi() -> None:
-    root = BENCHMARKS.parent
-    section = (root / "docs" / "results.md").read_text().split("## Vector search: beside libraries from PyPI")[1]
-    count = re.search(r"beside (\d+) libraries", section)
-    mean = re.search(r"geometric mean (\S+) over (\d+) cells of (\d+),.*? at or above 1 in (\d+) and", section)
-    told = re.search(
-        r"best of up\s+to (\d+)\s+libraries from PyPI.*?, (\S+)\s+times in (\d+) cells of (\d+).*?\s+above 1 in (\d+);",
-        (root / "README.md").read_text(),
-        re.DOTALL,
-    )
-    assert count is not None
-    assert mean is not None
-    assert told is not None
-    assert told.groups() == (*count.groups(), *mean.groups())
+    source = {"one by one": {"a": run("glass", {"0.9": "2", "0.99": "8", "0.85-0.95": "9"}, "outpace")}}
+    lists = {"one by one": {"b": run("scann", {"0.9": "4.5", "0.99": ""}, "outpace-defaults")}}
+    packages = {"one by one": {"c": run("svs", {"0.9": "0.5", "0.99": "9"}, "outpace-defaults")}}
+    told = [line.split(" | ") for line in ann_in_short(source, lists, packages).split("\n")[-4:]]
+    assert [line[2] for line in told] == ["4.00 (2 of 2)", "", "", "2.00 (1 of 2)"]
+    assert [line[3].rstrip(" |") for line in told] == ["", "4.50 (1 of 1)", "2.12 (1 of 2)", "2.12 (1 of 2)"]
+    assert told[2][0] == "| up to 1 libraries from PyPI"
 
 
 def test_the_screening_is_told_as_our_speed_over_each_librarys() -> None:

@@ -72,8 +72,8 @@ def ann_bench_packages(
                 for own, who in ((OURS, "ours with four configurations"), (DEFAULTS, "ours with its defaults"))
             )
             + ".",
-            "How many times as fast ours was in the screening, in one pass over queries of the first half, often with "
-            "other work on the second core; a library in bold was timed again in the final stage:",
+            "How many times as fast ours was in the screening, in one pass over queries of the first half; a library "
+            "in bold was timed again in the final stage:",
             *(f"{name}:\n\n{table(rows)}" for name, rows in screened(results).items()),
             *_without(results, libraries),
         ]

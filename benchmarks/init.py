@@ -1,10 +1,12 @@
-"""Init: how many of ten functions chosen beforehand `outpace init` makes a task of that is judged with no hand edit.
+"""Init: how many of fifty classic functions `outpace init` makes a task of, and whether those tasks' judges are sound.
 
-    python benchmarks/init.py --sources DIR        results/init.json
+    python benchmarks/init.py        results/init.json
 
-DIR holds, for each function in init_functions.json, its file and those it comes with below a folder named after its
-origin. `ready` means that the judge took the task as it was written: the reference scores 1.00 against itself, and
-programs that do nothing fail. `told` means that the command named the file and line to fill in.
+The functions lie in functions/, with three wrong candidates of different kinds for each in init_functions.json: the
+end dropped, every so many elements skipped, right for common sizes only, lower precision, a border off by one, an
+argument ignored. `ready` means that the command said so with no hand edit; then the reference is judged against itself,
+and each wrong candidate must be caught: judged `wrong` or `crashed`. `told` means that the command named the file and
+line to look at, and ended with status 1.
 """
 
 from __future__ import annotations
@@ -16,12 +18,20 @@ import sys
 import tempfile
 import time
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from outpace import machine
+from outpace.candidate import Candidate, reference
+from outpace.domains.program import ProgramDomain
+from outpace.judge.jail import best_jail
+from outpace.judge.judge import Judge
+from outpace.judge.verdict import PROTOCOL
+from outpace.taskfile import load_task
 
 HERE = Path(__file__).parent
+CAUGHT = ("wrong", "crashed")
 
 
 def outpace(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -31,46 +41,79 @@ def outpace(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def attempt(chosen: dict[str, Any], sources: Path, folder: Path) -> dict[str, Any]:
+def attempt(chosen: dict[str, Any], folder: Path) -> dict[str, Any]:
     """What init makes of one function."""
     begin = time.monotonic()
-    path = sources / chosen["origin"] / chosen["path"]
+    path = HERE / "functions" / chosen["path"]
     done = outpace("init", str(path), chosen["function"], "--out", str(folder), "--json")
-    row = {key: chosen[key] for key in ("origin", "version", "path", "function")}
-    row |= {"seconds": round(time.monotonic() - begin, 1)}
-    if done.returncode != 0:
-        return row | {"state": "failed", "detail": done.stderr.strip().splitlines()[-1]}
-    made = json.loads(done.stdout)
+    row = {key: chosen[key] for key in ("path", "function")} | {"seconds": round(time.monotonic() - begin, 1)}
+    try:
+        made = json.loads(done.stdout)
+    except json.JSONDecodeError:
+        return row | {"state": "failed", "detail": (done.stderr.strip().splitlines() or ["it says nothing"])[-1]}
+    if made["ready"] != (done.returncode == 0):
+        return row | {"state": "failed", "detail": f"ready is {made['ready']}, and the status {done.returncode}"}
     if made["ready"]:
-        judged = outpace("try", str(folder), "--json")
-        if judged.returncode != 0:
-            return row | {"state": "failed", "detail": f"not judged: {(judged.stderr or judged.stdout).strip()[:200]}"}
-        score = json.loads(judged.stdout)["speed_up"]
-        return row | {"state": "ready", "seconds_per_call": made["seconds_per_call"], "against_itself": score["ratio"]}
+        row |= {"state": "ready", "seconds_per_call": made["seconds_per_call"], "notes": made["notes"]}
+        return row | judged(folder, chosen)
     lines = [f"{Path(each['file']).name}:{each['line']}: {each['what']}" for each in made["fill_in"]]
     # A line that is not there would be no help.
     there = all(Path(each["file"]).read_text().splitlines()[each["line"] - 1].strip() for each in made["fill_in"])
     return row | {"state": "told" if lines and there else "failed", "detail": lines or made["problem"]}
 
 
+def judged(folder: Path, chosen: dict[str, Any]) -> dict[str, Any]:
+    """The reference's score against itself, and what the judge says to each wrong candidate."""
+    task = load_task(folder)
+    own = reference(task)
+    with (
+        tempfile.TemporaryDirectory(prefix="outpace-init-bench-") as workspace,
+        Judge(ProgramDomain(task), jail=best_jail(), workspace=Path(workspace)) as judge,
+    ):
+        Path(workspace).chmod(0o755)
+        itself = judge.judge(own)
+        planted = []
+        for wrong in chosen["wrong"]:
+            (name,) = task.editable
+            text = own.files[name]
+            assert wrong["old"] in text, f"{chosen['path']} has no {wrong['old']!r}"
+            verdict = judge.judge(Candidate({name: text.replace(wrong["old"], wrong["new"], 1)}, own.flags))
+            planted.append(
+                {
+                    "kind": wrong["kind"],
+                    "outcome": str(verdict.outcome),
+                    "caught": str(verdict.outcome) in CAUGHT,
+                    "reason": " ".join(verdict.reason.split())[:200],
+                    "win": verdict.speed_up is not None and verdict.speed_up.win,
+                }
+            )
+    return {"against_itself": None if itself.speed_up is None else itself.speed_up.ratio, "planted": planted}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sources", type=Path, required=True)
-    parser.add_argument("--list", type=Path, default=HERE / "init_functions.json")
+    parser.add_argument("--only", nargs="*", help="functions to try; nothing is written then")
     parser.add_argument("--out", type=Path, default=HERE / "results" / "init.json")
     given = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory(prefix="outpace-init-bench-") as scratch:
-        for number, chosen in enumerate(json.loads(given.list.read_text())["functions"]):
-            rows.append(attempt(chosen, given.sources, Path(scratch) / str(number)))
-            print(
-                f"{rows[-1]['state']:7} {chosen['origin']} {chosen['function']} {rows[-1].get('detail', '')}",
-                flush=True,
-            )
+        for number, chosen in enumerate(json.loads((HERE / "init_functions.json").read_text())["functions"]):
+            if given.only and chosen["function"] not in given.only:
+                continue
+            row = attempt(chosen, Path(scratch) / str(number))
+            rows.append(row)
+            missed = [each for each in row.get("planted", ()) if not each["caught"]]
+            print(f"{row['state']:7} {row['path']} {row['seconds']} s {row.get('detail', '')}", *missed, flush=True)
+    planted = [each for row in rows for each in row.get("planted", ())]
     counts = {state: sum(row["state"] == state for row in rows) for state in ("ready", "told", "failed")}
+    counts |= {"planted": len(planted), "caught": sum(each["caught"] for each in planted)}
     print(counts)
+    if given.only:
+        return
     result = {
-        "command": "python benchmarks/init.py --sources DIR",
+        "command": "python benchmarks/init.py",
+        "date": datetime.now(UTC).date().isoformat(),
+        "protocol": PROTOCOL,
         "counts": counts,
         "machine": asdict(machine.describe()),
         "functions": rows,

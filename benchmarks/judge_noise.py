@@ -31,11 +31,11 @@ from background import bursts
 from outpace import machine
 from outpace.candidate import Candidate
 from outpace.domains.program import ProgramDomain
-from outpace.judge import statistics
+from outpace.judge.accounts import reckon
 from outpace.judge.cores import timing_cores
 from outpace.judge.jail import JailKind, best_jail, launcher_path
 from outpace.judge.judge import Judge
-from outpace.judge.verdict import Bucket
+from outpace.judge.verdict import PROTOCOL
 from outpace.task import Task
 from outpace.taskfile import load_task, make_task, read_files
 
@@ -90,7 +90,7 @@ def measure(jail: JailKind, runs: dict[tuple[str, int], int]) -> list[dict[str, 
                 "high": found and found.high,
                 "win": bool(found and found.win),
                 "seconds": round(verdict.seconds, 3),
-                "buckets": [clock_ratios(bucket) for bucket in verdict.buckets],
+                "buckets": [round(ratio, 5) for ratio in reckon(verdict.buckets, judges[key].domain.task).ratios],
                 "steal_ticks": machine.load().steal_ticks - before.steal_ticks,
             }
             rows.append(row)
@@ -102,11 +102,6 @@ def measure(jail: JailKind, runs: dict[tuple[str, int], int]) -> list[dict[str, 
         for judge in judges.values():
             judge.close()
     return rows
-
-
-def clock_ratios(bucket: Bucket) -> list[float]:
-    """The two log ratios that the judge takes the smaller of: CPU clock, and wall clock without waits for a core."""
-    return [round(statistics.clock_ratio(bucket, clock), 5) for clock in ("cpu", "busy")]
 
 
 def summary(rows: list[dict[str, object]]) -> list[dict[str, object]]:
@@ -188,6 +183,7 @@ def main() -> int:
         "machine": asdict(machine.describe()),
         "date": datetime.date.today().isoformat(),
         "command": " ".join(["python", "benchmarks/judge_noise.py", *sys.argv[1:]]),
+        "protocol": PROTOCOL,
     }
     jail: JailKind = "fallback" if arguments.ordinary_user else best_jail()
     part = out.with_suffix(".part")

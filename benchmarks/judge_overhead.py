@@ -22,9 +22,11 @@ import numpy as np
 from judge_noise import candidate, noise_task
 from outpace import machine
 from outpace.domains.program import ProgramDomain
+from outpace.judge.feeder import Lot
 from outpace.judge.jail import Confinement, JailKind, bubblewrap_works, fallback_works, jail_command
 from outpace.judge.judge import Judge
-from outpace.judge.timing import Pair
+from outpace.judge.pair import Pair
+from outpace.judge.verdict import PROTOCOL
 
 HERE = Path(__file__).parent
 ROUNDS, TRIALS = 40, 8
@@ -54,18 +56,17 @@ def start_ms(kind: JailKind | None) -> float:
 
 
 def call_us(kind: JailKind, judge: Judge, calls: int) -> tuple[float, float]:
-    """Milliseconds to start a pair of workers, and microseconds per call of a function that does nothing."""
+    """Milliseconds to start a pair of workers, and microseconds of CPU time per question to an empty function."""
     folder = judge._reference_folder()
     program = judge.domain.program(kind, folder)
     rng = np.random.default_rng(1)
-    batch = judge.domain.batch([judge.domain.make_input(rng) for _ in range(calls)])
+    inputs = [judge.domain.make_input(rng) for _ in range(calls)]
+    lot = Lot([judge.domain.question([given]) for given in inputs], inputs)
     begin = time.perf_counter()
-    pair = Pair(kind, (program, program), judge.cores, 1 << 20, 0)
+    pair = Pair(kind, {0: program, 1: program}, judge.cores, 1 << 20)
     started = (time.perf_counter() - begin) * 1e3
     try:
-        pair.setup(None)
-        pair.prepare([batch])
-        return started, min(pair.sample(0, batch, 1.0).wall / 1e3 / calls for _ in range(3))
+        return started, min(pair.ask(0, lot, 1.0).sample.cpu / 1e3 / calls for _ in range(3))
     finally:
         pair.close()
 
@@ -78,6 +79,7 @@ def main() -> int:
         "machine": asdict(machine.describe()),
         "date": datetime.date.today().isoformat(),
         "command": "python benchmarks/judge_overhead.py",
+        "protocol": PROTOCOL,
     }
     with tempfile.TemporaryDirectory(prefix="outpace-overhead-") as folder:
         Path(folder).chmod(0o755)
@@ -112,8 +114,8 @@ def main() -> int:
             ("bare" if name == "None" else name): spread(values) for name, values in starts.items()
         },
         "start a pair of workers, ms": {name: spread(values) for name, values in pairs.items()},
-        "one empty call alone, us": {name: spread(values) for name, values in single.items()},
-        "one empty call in a batch of 500, us": {name: spread(values) for name, values in batched.items()},
+        "one empty question alone, us of CPU time": {name: spread(values) for name, values in single.items()},
+        "one empty question of 500, us of CPU time": {name: spread(values) for name, values in batched.items()},
         "a whole trial of a 1 ms task of equal speed, s": {name: spread(values) for name, values in trials.items()},
         "buckets per such trial": {name: spread(values) for name, values in buckets.items()},
     }

@@ -22,21 +22,21 @@ RUNS, CANDIDATES = 50, 200
 MARGIN = 1.01
 
 
-def verdict(pool: list[list[list[float]]], chance: random.Random) -> statistics.Decision:
+def verdict(pool: list[list[float]], chance: random.Random) -> statistics.Decision:
     """One candidate: verdicts' buckets, whole verdicts at a time, because buckets of one minute resemble each other."""
-    buckets: list[list[float]] = []
+    buckets: list[float] = []
     decision = statistics.Decision(False, None)
     for used in itertools.count(1):
         while len(buckets) < used:
             drawn = chance.choice(pool)
             buckets += chance.sample(drawn, len(drawn))
-        decision = statistics.decide(statistics.combined(*zip(*buckets[:used], strict=True)), MARGIN)
+        decision = statistics.decide(buckets[:used], MARGIN)
         if decision.stop:
             break
     return decision
 
 
-def publishes(pool: list[list[list[float]]], chance: random.Random) -> tuple[int, bool]:
+def publishes(pool: list[list[float]], chance: random.Random) -> tuple[int, bool]:
     """How many of a run's trials looked like wins, and whether one was published."""
     wins = []
     for _ in range(CANDIDATES):
@@ -71,6 +71,7 @@ def main() -> int:
     result = {
         "machine": stored["machine"],
         "date": stored["date"],
+        "protocol": stored["protocol"],
         "command": "python benchmarks/judge_published.py",
         "rows": rows,
     }

@@ -25,7 +25,7 @@ from pathlib import Path
 from outpace import answer, exemplars, machine
 from outpace.archive import Archive, Cost
 from outpace.candidate import Candidate
-from outpace.judge.verdict import Bucket, Outcome, Sample, SpeedUp, Verdict
+from outpace.judge.verdict import Bucket, Life, Outcome, Sample, SpeedUp, Verdict
 from outpace.policies.base import Lesson, Prompt, Reply
 from outpace.run import Run, Settings
 from outpace.task import Task
@@ -57,10 +57,13 @@ def verdict_on(candidate: Candidate, *, failed: bool = False) -> Verdict:
         return Verdict(Outcome.BUILD_FAILED, "sum.c:12:5: error: 'x' undeclared\n" * 8, seconds=0.2)
     ratio = chance.lognormvariate(0.2, 0.3)
 
-    def samples() -> tuple[Sample, ...]:
-        return tuple(Sample(chance.getrandbits(24), chance.getrandbits(24), chance.getrandbits(12)) for _ in range(2))
+    def life() -> Life:
+        opening, *turns = (
+            Sample(40, chance.getrandbits(24), chance.getrandbits(24), chance.getrandbits(12)) for _ in range(3)
+        )
+        return Life(opening, tuple(turns))
 
-    buckets = tuple(Bucket(samples(), samples(), 40, chance.getrandbits(63)) for _ in range(16))
+    buckets = tuple(Bucket(life(), life(), chance.getrandbits(63)) for _ in range(16))
     return Verdict(Outcome.OK, "", SpeedUp(ratio, ratio * 0.99, ratio * 1.01, ratio > 1.02, 16), buckets, 1.3)
 
 
@@ -75,6 +78,9 @@ class FreeExaminer:
         verdict = verdict_on(candidate)
         self.seconds += time.perf_counter() - begin
         return verdict
+
+    def confirm(self, candidate: Candidate) -> Verdict:
+        return self.judge(candidate)
 
 
 class FreePolicy:

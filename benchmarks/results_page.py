@@ -32,6 +32,7 @@ SECTIONS: dict[str, Callable[[dict[str, Any]], str]] = {
     "judge-noise-user.json": judging.noise,
     "judge-published.json": judging.published,
     "judge-exploits.json": judging.exploits,
+    "judge-honest.json": judging.honest,
     "judge-overhead.json": judging.overhead,
     "resume.json": judging.resume,
     "loop-overhead.json": judging.loop_overhead,

@@ -91,6 +91,7 @@ seconds = 2
 
 [timing]
 sample_ms = 1
+lifetime = 2000
 """,
     "judge.py": """def make_input(rng):
     n = int(rng.integers(500, 1000))

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from outpace.cli import main
 from outpace.domains.program import ProgramDomain
 from outpace.judge.jail import JailKind, bubblewrap_works, fallback_works
 from outpace.judge.judge import Judge
 from outpace.task import Task
 from outpace.taskfile import make_task
 
+Cli = Callable[..., tuple[int, str, str]]
 JAILS: list[JailKind] = ["bubblewrap", "fallback"]
 
 
@@ -70,6 +73,22 @@ def judge_of(tmp_path: Path) -> Iterator[Callable[[Task, JailKind], Judge]]:
     for judge in made:
         judge.close()
     assert list((tmp_path / "work").glob("*")) == [], "a judge left files behind"
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Cli:
+    """Type a command in an empty folder; gives the exit code and what was printed."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def run(*words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["outpace", *words])
+        with pytest.raises(SystemExit) as end:
+            main()
+        out, err = capsys.readouterr()
+        return int(end.value.code or 0), out, err
+
+    return run
 
 
 def _named_skips() -> list[str]:

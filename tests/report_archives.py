@@ -8,7 +8,7 @@ from pathlib import Path
 
 from outpace.archive import Archive, Cost, RunRecord, Trial
 from outpace.candidate import Candidate
-from outpace.judge.verdict import Bucket, Outcome, Sample, SpeedUp, Verdict
+from outpace.judge.verdict import Bucket, Life, Outcome, Sample, SpeedUp, Verdict
 from outpace.report.facts import Facts, gather
 from outpace.task import Task
 from outpace.taskfile import make_task
@@ -40,11 +40,11 @@ def candidate(number: int, file: str = "code.c", flags: tuple[str, ...] = ("-O3"
 
 
 def ok(ratio: float, *, win: bool = True, buckets: int = 8) -> Verdict:
+    opening = Sample(0, 100_000, 99_991, 0)
     pairs = tuple(
         Bucket(
-            (Sample(int(1e6 * ratio), int(1e6 * ratio) - 9, 0),) * 2,
-            (Sample(1_000_000, 999_991 - 50 * at, 0),) * 2,
-            10,
+            Life(opening, (Sample(10, int(1e6 * ratio), int(1e6 * ratio) - 9, 0),) * 2),
+            Life(opening, (Sample(10, 1_000_000, 999_991 - 50 * at, 0),) * 2),
             at,
         )
         for at in range(buckets)

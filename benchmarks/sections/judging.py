@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from outpace.judge.verdict import PROTOCOL
 from sections.markdown import made, table
+
+
+def earlier(result: dict[str, Any]) -> str:
+    """What must be said of figures that the present judge did not measure."""
+    if result.get("protocol") == PROTOCOL:
+        return ""
+    return "**Measured with an earlier judge; not yet measured again.** "
 
 
 def noise(result: dict[str, Any]) -> str:
@@ -17,14 +25,15 @@ def noise(result: dict[str, Any]) -> str:
         else "How often the judge claims a gain that is not there, and finds one that is, while a load that comes and "
         "goes burns the core that is timed on. Tasks of about 20 us, 1 ms and 50 ms per call."
     )
-    return f"{heading}\n\n{lead} {made(result)}\n\n{table(result['summary'])}\n\n{told}"
+    return f"{heading}\n\n{earlier(result)}{lead} {made(result)}\n\n{table(result['summary'])}\n\n{told}"
 
 
 def published(result: dict[str, Any]) -> str:
-    return (
-        "## What a whole run would publish\n\nSimulated from the samples above: runs of 200 candidates that are just "
-        f"as fast as the reference, judged and confirmed. {made(result)}\n\n{table(result['rows'])}"
+    lead = (
+        "Simulated from the samples above: runs of 200 candidates that are just as fast as the reference, judged and "
+        "confirmed."
     )
+    return f"## What a whole run would publish\n\n{earlier(result)}{lead} {made(result)}\n\n{table(result['rows'])}"
 
 
 def overhead(result: dict[str, Any]) -> str:
@@ -34,7 +43,7 @@ def overhead(result: dict[str, Any]) -> str:
         if isinstance(jails, dict) and what != "machine"
         for jail, values in jails.items()
     ]
-    return f"## What judging costs\n\n{made(result)}\n\n{table(rows)}"
+    return f"## What judging costs\n\n{earlier(result)}{made(result)}\n\n{table(rows)}"
 
 
 def exploits(result: dict[str, Any]) -> str:
@@ -56,11 +65,85 @@ def exploits(result: dict[str, Any]) -> str:
             + "."
         )
     )
+    lead = f"{earlier(result)}Every cheat of `tests/exploits/` against its honest twin. {made(result)}"
+    return f"## Cheats\n\n{lead}\n\n{table(rows)}\n\n{told} {_timed_again(result['rows'])}"
+
+
+def honest(result: dict[str, Any]) -> str:
+    rows = result["rows"]
+    ok = sum(row["outcome"] == "ok" for row in rows)
+    counts = {word: sum(row["agrees"] == word for row in rows) for word in ("both", "sent", "warm", "neither")}
+    again = sum(row["again"] for row in rows)
     lead = (
-        "Every cheat of `tests/exploits/` against its honest twin; a twin that was too noisy to time is timed again, "
-        f"twice at most. {made(result)}"
+        "Each kind is a small task with an honest faster version. The judge's figure stands beside that of an "
+        "independent loop which gives both functions the same fresh inputs, with a clock around each call alone: once "
+        "inputs that the calling core has just written (warm), once inputs that another core has written (sent). What "
+        "a Python function is sent arrives as bytes, and reading them is part of the call. Where the judge's call is "
+        f"longer than the loop's, the rest is the judge's own work between calls. {made(result)}"
     )
-    return f"## Cheats\n\n{lead}\n\n{table(rows)}\n\n{told}"
+    told = (
+        f"{ok} of {len(rows)} were judged `ok`. Within {result['agree'] - 1:.0%} the judge agrees with both loops in "
+        f"{counts['both']}, with the sent one alone in {counts['sent']}, with the warm one alone in "
+        f"{counts['warm']}, with neither in {counts['neither']}. {again} were measured once more because they agreed "
+        "with neither."
+    )
+    where = "Where the inputs lie, in the loop: microseconds of reference and candidate, and their ratio."
+    compared = table([_honest_row(row) for row in rows])
+    return (
+        f"## Honest optimisations\n\n{earlier(result)}{lead}\n\n{compared}\n\n{told}\n\n"
+        f"{where}\n\n{table(_dissected(result['dissected']))}"
+    )
+
+
+def _honest_row(row: dict[str, Any]) -> dict[str, Any]:
+    judge, sent = row["judge"], row["sent"]
+    return {
+        "kind": row["what"].split(":")[0],
+        "task": row["kind"],
+        "language": row["language"],
+        "judge": _figure(judge) if judge else row["outcome"],
+        "loop, warm": _figure(row["warm"]),
+        "loop, sent": _figure(sent),
+        "call in us: judge": _calls(judge) if judge else None,
+        "loop, warm, us": _calls(row["warm"]),
+        "loop, sent, us": _calls(sent),
+        "round trip, ns": round(sent["round_trip_ns"]) or None,
+        "agrees with": row["agrees"] if row["agrees"] != "neither" else "**neither**",
+    }
+
+
+def _dissected(parts: dict[str, Any]) -> list[dict[str, Any]]:
+    meaning = {
+        "again": "the same call once more",
+        "warm": "just written by this core",
+        "sent": "just written by another core",
+        "flushed": "in no cache",
+    }
+    return [
+        {
+            "task": name,
+            **{meaning[mode]: f"{_calls(each)}: {each['ratio']:.2f}" for mode, each in modes.items()},
+            "round trip, ns": round(modes["sent"]["round_trip_ns"]) or None,
+        }
+        for name, modes in parts.items()
+    ]
+
+
+def _figure(found: dict[str, float]) -> str:
+    return f"{found['ratio']:.2f} ({found['low']:.2f} to {found['high']:.2f})"
+
+
+def _calls(found: dict[str, float]) -> str:
+    return f"{found['reference_us']:.3g} / {found['candidate_us']:.3g}"
+
+
+def _timed_again(rows: list[dict[str, Any]]) -> str:
+    """How often noise made the judge repeat itself; results from before that was counted say so."""
+    rule = "What is too noisy to time is timed again, twice at most"
+    if any("twin_again" not in row for row in rows):
+        return f"{rule}; how often was not counted in this run."
+    counts = [sum(row[kind] for row in rows) for kind in ("twin_again", "cheat_again")]
+    return f"{rule}: that took {counts[0]} more timings of honest twins, and {counts[1]} of cheats."
 
 
 def resume(result: dict[str, Any]) -> str:
@@ -138,11 +221,27 @@ def strong_model(result: dict[str, Any]) -> str:
 
 def init(result: dict[str, Any]) -> str:
     rows = [
-        {"function": f"{each['origin']}: {each['function']}", "outcome": each["state"]} for each in result["functions"]
+        {
+            "function": each["path"],
+            "outcome": each["state"],
+            "wrong candidates caught": _caught(each.get("planted", [])),
+        }
+        for each in result["functions"]
     ]
     counts = result["counts"]
+    missed = counts["planted"] - counts["caught"]
     told = (
-        f"{counts['ready']} judged with no hand edit, {counts['told']} told which line to fill in, "
-        f"{counts['failed']} failed."
+        f"Of {len(result['functions'])} classic functions, written for this page in the way people write them, "
+        f"{counts['ready']} were ready with no hand edit, {counts['told']} told which line to look at, "
+        f"{counts['failed']} failed. Into each that was ready, wrong candidates of three kinds were planted (the end "
+        "dropped, some elements skipped, right for common sizes only, lower precision, a border off by one, an "
+        f"argument ignored): the judge caught {counts['caught']} of {counts['planted']}"
+        + (". " if not missed else f", and **missed {missed}**. ")
+        + "What earlier runs missed led to better inputs, so these functions and candidates were not unseen: the share "
+        "says that nothing known is missed, not how often something new would be. "
     )
-    return f"## `outpace init` on functions of others\n\n{told} {made(result)}\n\n{table(rows)}"
+    return f"## `outpace init` on classic functions\n\n{earlier(result)}{told}{made(result)}\n\n{table(rows)}"
+
+
+def _caught(planted: list[dict[str, Any]]) -> str:
+    return f"{sum(each['caught'] for each in planted)} of {len(planted)}" if planted else ""

@@ -55,7 +55,8 @@ def stock(stores: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def make_input(rng: np.random.Generator) -> dict:
-    text, starts, bits = stock((8, 40, 90, 180)[int(rng.integers(4))])
+    stores = (8, 40, 90, 180)[int(rng.integers(4))]
+    text, starts, bits = stock(stores)
     count = int(rng.integers(1800, 4500))
     line = int(rng.integers(0, len(starts) - count))
     part = slice(starts[line], starts[line + count])
@@ -64,17 +65,17 @@ def make_input(rng: np.random.Generator) -> dict:
     body = text[part] ^ (bits[part] & np.resize(noise, part.stop - part.start))
     order = rng.permutation(np.frombuffer(LETTERS, np.uint8)).tobytes()
     body = body.tobytes().translate(bytes.maketrans(LETTERS + LETTERS.upper(), order + order.upper()))
-    return orders(HEADING + (body if rng.random() < 0.5 else body[:-1]))
+    return orders(HEADING + (body if rng.random() < 0.5 else body[:-1]), int(rng.integers(stores, CAPACITY + 1)))
 
 
-def orders(text: bytes) -> dict:
+def orders(text: bytes, capacity: int = CAPACITY) -> dict:
     return {
         "text": text,
         "bytes": len(text),
-        "first": Output(CAPACITY, "int64"),
-        "units": Output(CAPACITY, "int64"),
-        "cents": Output(CAPACITY, "int64"),
-        "capacity": CAPACITY,
+        "first": Output(capacity, "int64"),
+        "units": Output(capacity, "int64"),
+        "cents": Output(capacity, "int64"),
+        "capacity": capacity,
     }
 
 

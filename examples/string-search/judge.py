@@ -58,19 +58,20 @@ def make_input(rng: np.random.Generator) -> dict:
         elif how == 1 and patterns:  # one that begins like, or contains, an earlier one
             pattern = (patterns[-1] + pattern)[:high]
         patterns.append(pattern)
-    return search(text, patterns)
+    # Often fewer than there are occurrences, of which there may be some hundreds.
+    return search(text, patterns, int(2 ** rng.uniform(4, 13)))
 
 
-def search(text: bytes, patterns: list[bytes]) -> dict:
+def search(text: bytes, patterns: list[bytes], capacity: int = CAPACITY) -> dict:
     return {
         "text": text,
         "bytes": len(text),
         "patterns": b"".join(patterns),
         "starts": np.cumsum([0, *map(len, patterns)]).astype(np.int32),
         "count": len(patterns),
-        "where": Output(CAPACITY, "int32"),
-        "which": Output(CAPACITY, "int32"),
-        "capacity": CAPACITY,
+        "where": Output(capacity, "int32"),
+        "which": Output(capacity, "int32"),
+        "capacity": capacity,
     }
 
 

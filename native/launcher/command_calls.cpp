@@ -37,8 +37,7 @@ void write_whole(int descriptor, std::string_view content, std::uint32_t call) {
 // Reads one record, already known to lie in the input region with its parts.
 class Loader {
   public:
-    Loader(std::uint32_t index, const Region& input, const Region& output, Descriptor folder)
-        : index_(index), input_(input), output_(output) {
+    Loader(std::uint32_t index, const Region& input, Descriptor folder) : index_(index), input_(input) {
         call_.folder = std::move(folder);
     }
 
@@ -52,12 +51,12 @@ class Loader {
                 return take_argument(content(part.offset, part.bytes));
             case PartKind::output_file:
                 name(part);
-                return take_result(part, sizeof(std::uint64_t));
+                [[fallthrough]];
             case PartKind::standard_output:
             case PartKind::exit_status:
-                return take_result(part, sizeof(std::uint64_t));
             case PartKind::usage:
-                return take_result(part, 3 * sizeof(std::uint64_t));
+                call_.results.push_back(part);
+                return;
         }
         fault(index_, "a part has an unknown kind");
     }
@@ -119,20 +118,8 @@ class Loader {
         call_.arguments.emplace_back(bytes);
     }
 
-    void take_result(const Part& part, std::uint64_t least) {
-        // For the fixed-size kinds out_bytes may be left 0.
-        const bool fixed = part.kind == static_cast<std::uint32_t>(PartKind::exit_status) ||
-                           part.kind == static_cast<std::uint32_t>(PartKind::usage);
-        const std::uint64_t bytes = fixed ? least : part.out_bytes;
-        if (bytes < least || !output_.holds(part.out_offset, bytes)) {
-            fault(index_, "a part's room lies outside the output region or is too small");
-        }
-        call_.results.push_back(part);
-    }
-
     std::uint32_t index_;
     const Region& input_;
-    const Region& output_;
     CommandCall call_;
 };
 
@@ -172,14 +159,14 @@ Descriptor CallFolders::make() {
     return Descriptor(open(path.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
-std::vector<CommandCall> load_command_calls(const Request& request, const Region& input, const Region& output,
+std::vector<CommandCall> load_command_calls(const Request& request, const Region& input,
                                             CallFolders& folders) {
-    if (request.count == 0 || !input.holds(request.offset, request.bytes)) {
+    if (request.count == 0 || !input.holds(0, request.records)) {
         fault(0, "no call records, or they lie outside the input region");
     }
     std::vector<CommandCall> calls;
-    std::uint64_t offset = request.offset;
-    const std::uint64_t end = request.offset + request.bytes;
+    std::uint64_t offset = 0;
+    const std::uint64_t end = request.records;
     for (std::uint32_t index = 0; index < request.count; ++index) {
         CommandRecord record;
         if (offset % 8 != 0 || end - offset < sizeof record) {
@@ -195,7 +182,7 @@ std::vector<CommandCall> load_command_calls(const Request& request, const Region
         if (!folder.open()) {
             failed(index, "cannot make a call's folder");
         }
-        Loader loader(index, input, output, std::move(folder));
+        Loader loader(index, input, std::move(folder));
         for (std::uint32_t number = 0; number < record.parts; ++number) {
             Part part;
             std::memcpy(&part, input.base + offset + sizeof record + number * sizeof part, sizeof part);

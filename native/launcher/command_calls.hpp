@@ -1,4 +1,4 @@
-// LOAD for a command: call records turned into folders, open files and argument lists.
+// Questions to a command: call records turned into folders, open files and argument lists.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct CommandCall {
     Descriptor folder;
     Descriptor standard_input;  // none: as the server's
     std::vector<std::string> arguments;
-    std::vector<Part> results;  // parts that receive something afterwards, checked to fit the output region
+    std::vector<Part> results;  // parts that receive something afterwards
 };
 
 // Where the calls' folders are made: "calls" in $TMPDIR or /tmp.
@@ -41,7 +41,7 @@ class CallFolders {
 };
 
 // Throws Trouble.
-std::vector<CommandCall> load_command_calls(const Request& request, const Region& input, const Region& output,
+std::vector<CommandCall> load_command_calls(const Request& request, const Region& input,
                                             CallFolders& folders);
 
 }  // namespace outpace

@@ -37,7 +37,9 @@ constexpr std::uint32_t clone_escapes = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NE
 void add_clone(Policy& policy, bool fork, bool threads, Action refusal) {
     policy.depends(
         __NR_clone,
-        {when_any_bit(0, clone_escapes, refusal), when_all_bits(0, CLONE_THREAD, threads ? allow : refusal)},
+        // A thread whose maker waits for it asleep and cannot be stopped would keep the judge waiting too.
+        {when_any_bit(0, clone_escapes, refusal), when_all_bits(0, CLONE_THREAD | CLONE_VFORK, refusal),
+         when_all_bits(0, CLONE_THREAD, threads ? allow : refusal)},
         fork ? allow : refusal);
     // Its flags lie in memory, where a filter cannot see them. C libraries go back to clone.
     policy.always(refuse(ENOSYS), {__NR_clone3});

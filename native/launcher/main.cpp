@@ -19,6 +19,7 @@
 #include "channel.hpp"
 #include "failure.hpp"
 #include "filters.hpp"
+#include "landlock.hpp"
 #include "limits.hpp"
 #include "namespaces.hpp"
 #include "options.hpp"
@@ -45,11 +46,14 @@ std::vector<int> named_descriptors(const Options& options) {
         }
     }
     const char* path = hide_path(options.target.front());
+    if (!options.show_processes) {
+        take_on(rules_that_hide_processes());
+    }
     install(program_filter({.fork = options.allow_fork,
                             .threads = options.threads > 1,
                             .only_path = options.allow_fork ? nullptr : path}));
     if (options.socket >= 0) {
-        Channel(options.socket).send(0, Status::hello);
+        Channel(options.socket).greet();
     }
     execve(path, options.target.data(), environ);
     fail(path);

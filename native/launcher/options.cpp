@@ -83,6 +83,9 @@ void check(const Options& options) {
     if (options.mode == Mode::function) {
         require(!options.allow_fork, "function does not take --allow-fork");
     }
+    if (options.mode != Mode::exec) {
+        require(!options.show_processes, "only exec takes --show-processes");
+    }
     require(options.threads > 0, "--threads must be at least 1");
 }
 
@@ -99,6 +102,10 @@ Options parse_options(int argc, char** argv) {
         const std::string_view name = argv[next++];
         if (name == "--allow-fork") {
             options.allow_fork = true;
+            continue;
+        }
+        if (name == "--show-processes") {
+            options.show_processes = true;
             continue;
         }
         if (next == argc) {
@@ -137,6 +144,10 @@ Options parse_options(int argc, char** argv) {
             options.input_bytes = number(name, value);
         } else if (name == "--output-bytes") {
             options.output_bytes = number(name, value);
+        } else if (name == "--populate-input") {
+            options.populate_input = number(name, value);
+        } else if (name == "--populate-output") {
+            options.populate_output = number(name, value);
         } else {
             fail("unknown option " + std::string(name), 0);
         }

@@ -19,11 +19,14 @@ struct Options {
     std::uint64_t threads = 1;
     const char* folder = nullptr;  // where the program starts, as seen from inside the jail
     bool allow_fork = false;
+    bool show_processes = false;  // leave /proc readable, for a program that is trusted
     int socket = -1;
     int input = -1;
     int output = -1;
     std::uint64_t input_bytes = 0;
     std::uint64_t output_bytes = 0;
+    std::uint64_t populate_input = 0;  // how much of the regions to map before anything stands in them
+    std::uint64_t populate_output = 0;
     // The program and its arguments, ending in nullptr; or the library alone.
     std::vector<char*> target;
 };

@@ -1,4 +1,4 @@
-// The two servers. Each says HELLO, loads, says READY and answers requests until QUIT.
+// The two servers. Each says HELLO, loads, says READY and answers questions until it is killed.
 #pragma once
 
 #include "options.hpp"

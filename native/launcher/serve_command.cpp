@@ -2,7 +2,8 @@
 //
 // The server makes each call in a folder of its own, under a filter and limits that only the child takes,
 // and stays out of its reach: undumpable, with its socket closed and its regions unmapped in the child.
-// Standard input and output are memfds, so no call can find those of another by name.
+// Standard input and output are memfds, so no call can find those of another by name; standard error is a
+// pipe of its own, because what one call writes into a pipe the next one could read from it.
 //
 // The server inherits orphans: whatever a call leaves behind is killed and reaped before the answer is given.
 // CPU time is what the kernel adds up for reaped children. A candidate that ignores SIGCHLD has its own
@@ -20,6 +21,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -49,11 +51,21 @@ std::uint64_t cpu_of_children() {
     return nanoseconds(used.ru_utime) + nanoseconds(used.ru_stime);
 }
 
-std::uint64_t wall_clock() {
+std::uint64_t read_clock(clockid_t clock) {
     timespec now{};
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(clock, &now);
     return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
 }
+
+std::uint64_t wall_clock() {
+    return read_clock(CLOCK_MONOTONIC);
+}
+
+std::uint64_t own_cpu() {
+    return read_clock(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+constexpr std::uint64_t nowhere = UINT64_MAX;
 
 // How long a process had to wait for a core, read when it has ended but is not yet reaped: the machine's
 // doing, which the judge takes off the wall time. 0 where the kernel does not tell.
@@ -73,26 +85,32 @@ class CommandServer {
     explicit CommandServer(const Options& options)
         : options_(options),
           judge_(options.socket),
-          input_(map_region(options.input, options.input_bytes, false)),
-          output_(map_region(options.output, options.output_bytes, true)),
+          input_(map_region(options.input, options.input_bytes, false, 0)),
+          desk_(map_output(options.output, options.output_bytes, 0)),
+          output_(desk_.answers),
           path_(hide_path(options.target.front())),
-          server_(getpid()) {
+          server_(getpid()),
+          hiding_(rules_that_hide_processes()) {
         // A child has no business with the regions, and copying their page tables would take time.
         madvise(input_.base, input_.bytes, MADV_DONTFORK);
-        madvise(output_.base, output_.bytes, MADV_DONTFORK);
+        madvise(desk_.desk, options.output_bytes, MADV_DONTFORK);
         allow_many_files();
     }
 
     [[noreturn]] void serve() {
-        judge_.send(0, Status::hello);
+        judge_.greet();
         judge_.send(0, Status::ready);
         for (;;) {
-            const Request request = judge_.receive();
+            judge_.wait();
+            const Request request = desk_.desk->question;
             try {
                 answer(request);
-                judge_.send(request.nonce, Status::done);
+                std::atomic_ref(desk_.desk->answered).store(request.nonce, std::memory_order_release);
+                if ((request.flags & wants_reply) != 0) {
+                    judge_.send(request.nonce, Status::done);
+                }
             } catch (const Trouble& trouble) {
-                calls_.clear();
+                folders_.clear();
                 judge_.send(request.nonce, trouble.status, trouble.call, trouble.text);
             }
         }
@@ -108,32 +126,35 @@ class CommandServer {
         }
     }
 
+    // The calls of a question are laid out together: they may know of each other. Nothing of them is left
+    // when the answer is given.
     void answer(const Request& request) {
-        switch (static_cast<Verb>(request.verb)) {
-            case Verb::load:
-                calls_.clear();
-                folders_.clear();
-                calls_ = load_command_calls(request, input_, output_, folders_);
-                return;
-            case Verb::go:
-                if (calls_.empty()) {
-                    throw Trouble{Status::fault, 0, "GO without a LOAD before it"};
-                }
-                for (std::uint32_t index = 0; index < calls_.size(); ++index) {
-                    make_call(calls_[index], index);
-                }
-                calls_.clear();
-                return;
-            case Verb::quit:
-                folders_.clear();
-                _exit(0);
-            case Verb::prepare:
-                return;  // the regions are the server's alone here, and nobody gains by who touches them
-                         // first
-            case Verb::setup:
-                break;
+        if ((request.flags & is_setup) != 0) {
+            throw Trouble{Status::fault, 0, "a command has no set-up"};
         }
-        throw Trouble{Status::fault, 0, "a command worker knows LOAD, GO and QUIT"};
+        const auto calls = load_command_calls(request, input_, folders_);
+        given_ = 0;
+        usage_at_ = nowhere;
+        for (std::uint32_t index = 0; index < calls.size(); ++index) {
+            make_call(calls[index], index);
+        }
+        // Whoever leaves files behind has them removed at his own cost.
+        const std::uint64_t cpu_before = own_cpu();
+        const std::uint64_t wall_before = wall_clock();
+        folders_.clear();
+        charge(own_cpu() - cpu_before, wall_clock() - wall_before);
+        desk_.desk->bytes = given_;
+    }
+
+    void charge(std::uint64_t cpu, std::uint64_t wall) {
+        if (usage_at_ == nowhere) {
+            return;
+        }
+        std::uint64_t usage[3];
+        std::memcpy(usage, output_.base + usage_at_, sizeof usage);
+        usage[0] += cpu;
+        usage[1] += wall;
+        std::memcpy(output_.base + usage_at_, usage, sizeof usage);
     }
 
     void make_call(const CommandCall& call, std::uint32_t index) {
@@ -149,6 +170,13 @@ class CommandServer {
         }
         arguments.push_back(nullptr);
 
+        int ends[2];
+        if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
+            throw Trouble{Status::call_failed, index,
+                          std::string("cannot make a pipe: ") + std::strerror(errno)};
+        }
+        const Descriptor words(ends[0]);
+        Descriptor errors(ends[1]);
         const std::uint64_t cpu_before = cpu_of_children();
         const std::uint64_t wall_before = wall_clock();
         const pid_t child = fork();
@@ -156,30 +184,43 @@ class CommandServer {
             throw Trouble{Status::call_failed, index, std::string("cannot fork: ") + std::strerror(errno)};
         }
         if (child == 0) {
-            become_call(call, captured, arguments);
+            become_call(call, captured, errors, arguments);
         }
+        errors = {};
         // With several processes orphans must be reaped meanwhile, and one delay would not tell the whole
         // story.
         const std::uint64_t delay = options_.allow_fork ? 0 : run_delay_at_end(child);
         const int status = processes_.wait_and_clear(child);
         // Taken when all of it is dead, so that nothing is gained by ending before the work does.
         const std::uint64_t usage[3] = {cpu_of_children() - cpu_before, wall_clock() - wall_before, delay};
+        pass_on(words);
         for (const auto& part : call.results) {
             give_result(part, call, captured, status, usage);
         }
     }
 
+    // What a call wrote to its standard error goes to ours, as much as the judge would show of it.
+    static void pass_on(const Descriptor& words) {
+        char text[4096];
+        const ssize_t length = read(words.number(), text, sizeof text);
+        if (length > 0 && write(STDERR_FILENO, text, static_cast<std::size_t>(length)) < 0) {
+            return;  // the judge has enough of them
+        }
+    }
+
     [[noreturn]] void become_call(const CommandCall& call, const Descriptor& captured,
-                                  const std::vector<char*>& arguments) {
+                                  const Descriptor& errors, const std::vector<char*>& arguments) {
         if (fchdir(call.folder.number()) != 0) {
             fail("cannot enter the call's folder");
         }
         if ((call.standard_input.open() && dup2(call.standard_input.number(), STDIN_FILENO) < 0) ||
-            (captured.open() && dup2(captured.number(), STDOUT_FILENO) < 0)) {
-            fail("cannot redirect standard input and output");
+            (captured.open() && dup2(captured.number(), STDOUT_FILENO) < 0) ||
+            dup2(errors.number(), STDERR_FILENO) < 0) {
+            fail("cannot redirect standard input, output and error");
         }
         // Nothing may pass from one call to the next, so a call writes in its own folder alone.
         write_only_below(call.folder.number());
+        take_on(hiding_);
         setenv("TMPDIR", ".", 1);
         close_descriptors_from(3);
         apply_limits(options_.limits);
@@ -191,42 +232,49 @@ class CommandServer {
         fail(path_);
     }
 
+    // Results lie one after another behind the desk, each on a multiple of 8.
     void give_result(const Part& part, const CommandCall& call, const Descriptor& captured, int status,
                      const std::uint64_t (&usage)[3]) {
-        std::byte* room = output_.base + part.out_offset;
         switch (static_cast<PartKind>(part.kind)) {
             case PartKind::standard_output:
-                return give_content(captured, room, part.out_bytes);
+                return give_content(captured, part.out_bytes);
             case PartKind::output_file: {
                 const std::string name(reinterpret_cast<const char*>(input_.base + part.name_offset),
                                        part.name_bytes);
                 // Non-blocking, or a FIFO under that name would keep the server waiting.
                 const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-                return give_content(Descriptor(openat(call.folder.number(), name.c_str(), flags)), room,
+                return give_content(Descriptor(openat(call.folder.number(), name.c_str(), flags)),
                                     part.out_bytes);
             }
             case PartKind::exit_status: {
                 const std::int64_t code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-                std::memcpy(room, &code, sizeof code);
-                return;
+                return give(&code, sizeof code);
             }
             case PartKind::usage:
-                std::memcpy(room, usage, sizeof usage);
-                return;
+                usage_at_ = given_;
+                return give(usage, sizeof usage);
             default:
                 return;
         }
     }
 
+    void give(const void* bytes, std::uint64_t length) {
+        if (!output_.holds(given_, length)) {
+            throw Trouble{Status::fault, 0, "the results do not fit the output region"};
+        }
+        std::memcpy(output_.base + given_, bytes, length);
+        given_ += length;
+    }
+
     // The length and then the content of a regular file, or why there is none. Nobody is left to change it.
-    static void give_content(const Descriptor& file, std::byte* room, std::uint64_t bytes) {
-        std::byte* content = room + sizeof(std::uint64_t);
-        const std::uint64_t most = bytes - sizeof(std::uint64_t);
+    void give_content(const Descriptor& file, std::uint64_t bytes) {
+        const std::uint64_t left = output_.bytes - std::min(given_ + sizeof(std::uint64_t), output_.bytes);
+        std::byte* content = output_.base + given_ + sizeof(std::uint64_t);
         struct stat status = {};
         std::uint64_t length = output_missing;
         if (file.open() && fstat(file.number(), &status) == 0 && S_ISREG(status.st_mode)) {
             length = static_cast<std::uint64_t>(status.st_size);
-            if (length > most) {
+            if (length > std::min(bytes, left)) {
                 length = output_too_long;
             }
         }
@@ -239,18 +287,24 @@ class CommandServer {
                 length = output_missing;
             }
         }
-        std::memcpy(room, &length, sizeof length);
+        give(&length, sizeof length);
+        if (length < output_missing) {
+            given_ = std::min(given_ + (length + 7) / 8 * 8, output_.bytes);
+        }
     }
 
     const Options& options_;
     Channel judge_;
     Region input_;
+    Output desk_;
     Region output_;
     const char* path_;
     pid_t server_;
+    Descriptor hiding_;  // made once: every call would pay for it
     ProcessTree processes_;
     CallFolders folders_;
-    std::vector<CommandCall> calls_;
+    std::uint64_t given_ = 0;           // bytes of results so far
+    std::uint64_t usage_at_ = nowhere;  // where the last call's usage stands among them
 };
 
 }  // namespace

@@ -5,15 +5,17 @@
 // dlopen on nothing in this process can be believed: the judge owns the clock, checks every output and
 // accepts a reply only with the nonce it has just sent.
 //
-// LOAD turns call records into argument arrays, so that GO is a loop of plain indirect calls. GO uses the
-// load up: what a call leaves in the output region is its answer, and a second GO would overwrite it.
+// One question at a time: the worker waits for the nonce of the desk, turns the records into argument arrays,
+// makes the calls and writes the nonce back. All of that, the waiting included, is on its CPU clock, which is
+// the figure; so nothing is gained by looking early, answering early or finishing late.
 
 #include <dlfcn.h>
+#include <linux/futex.h>
 #include <signal.h>
-#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -23,6 +25,7 @@
 #include "channel.hpp"
 #include "failure.hpp"
 #include "filters.hpp"
+#include "landlock.hpp"
 #include "serve.hpp"
 
 namespace outpace {
@@ -53,7 +56,7 @@ void trap_to_judge(int socket) {
 
 struct Regions {
     Region input;
-    Region output;
+    Output output;
 };
 
 // The loaded calls: all arguments in one array, calls pointing into it.
@@ -67,8 +70,6 @@ class Batch {
             entry(call.slots, call.result);
         }
     }
-    bool empty() const { return calls_.empty(); }
-    void clear() { calls_.clear(); }
 
   private:
     struct Call {
@@ -79,23 +80,28 @@ class Batch {
 
     std::vector<Call> calls_;
     std::unique_ptr<std::uint64_t[]> arguments_;
+    std::uint64_t room_ = 0;
     std::uint64_t* next_ = nullptr;
     std::uint64_t ignored_result_ = 0;
 };
 
 const char* Batch::load(const Request& request, const Regions& regions) {
-    clear();
+    calls_.clear();
     if (request.count == 0) {
         return "no call records";
     }
-    if (!regions.input.holds(request.offset, request.bytes)) {
+    if (!regions.input.holds(0, request.records)) {
         return "the call records lie outside the input region";
     }
     // Every argument has a slot in the request, so this is room enough whatever the records say.
-    arguments_ = std::make_unique<std::uint64_t[]>(request.bytes / sizeof(Slot) + 1);
+    const std::uint64_t most = request.records / sizeof(Slot) + 1;
+    if (most > room_) {
+        arguments_ = std::make_unique<std::uint64_t[]>(most);
+        room_ = most;
+    }
     next_ = arguments_.get();
-    std::uint64_t offset = request.offset;
-    const std::uint64_t end = request.offset + request.bytes;
+    std::uint64_t offset = 0;
+    const std::uint64_t end = request.records;
     const char* wrong = nullptr;
     for (std::uint32_t index = 0; index < request.count && wrong == nullptr; ++index) {
         CallRecord record;
@@ -112,9 +118,6 @@ const char* Batch::load(const Request& request, const Regions& regions) {
         }
         wrong = load_record(record, regions.input.base + offset + sizeof record, regions);
         offset += record.bytes;
-    }
-    if (wrong != nullptr) {
-        clear();
     }
     return wrong;
 }
@@ -135,17 +138,17 @@ const char* Batch::load_record(const CallRecord& record, const std::byte* slots,
                 *next_++ = reinterpret_cast<std::uint64_t>(regions.input.base + slot.value);
                 break;
             case SlotKind::output:
-                if (!regions.output.holds(slot.value, 0)) {
+                if (!regions.output.answers.holds(slot.value, 0)) {
                     return "an output argument lies outside the output region";
                 }
-                *next_++ = reinterpret_cast<std::uint64_t>(regions.output.base + slot.value);
+                *next_++ = reinterpret_cast<std::uint64_t>(regions.output.answers.base + slot.value);
                 break;
             case SlotKind::result:
                 if (index + 1 != record.slots || slot.value % 8 != 0 ||
-                    !regions.output.holds(slot.value, 8)) {
+                    !regions.output.answers.holds(slot.value, 8)) {
                     return "a result must be the last slot, aligned, and inside the output region";
                 }
-                call.result = reinterpret_cast<std::uint64_t*>(regions.output.base + slot.value);
+                call.result = reinterpret_cast<std::uint64_t*>(regions.output.answers.base + slot.value);
                 break;
             default:
                 return "a slot has an unknown kind";
@@ -177,88 +180,70 @@ Library open_library(const char* path, const Channel& judge) {
     return {reinterpret_cast<Entry>(call), reinterpret_cast<Entry>(dlsym(handle, "outpace_setup"))};
 }
 
-// The first touch of a page costs as much as filling it, so nobody's calls should be the first to touch.
-void populate(const Region& region, std::uint64_t bytes, bool writable) {
-    constexpr std::uint64_t page = 4096;
-    const std::uint64_t length = std::min(bytes + (page - bytes % page) % page, region.bytes);
-#ifdef MADV_POPULATE_WRITE
-    if (length == 0 ||
-        madvise(region.base, length, writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0) {
-        return;
-    }
+// About ten microseconds.
+constexpr int looks_before_sleep = 400;
+
+// Waits until another question than the last one lies on the desk.
+Request next_question(Desk* desk, std::uint32_t last, bool sleep) {
+    const std::atomic_ref<std::uint32_t> nonce(desk->question.nonce);
+    for (int looks = sleep ? looks_before_sleep : 0; nonce.load(std::memory_order_acquire) == last; ++looks) {
+        if (looks < looks_before_sleep) {
+#if defined(__x86_64__)
+            __builtin_ia32_pause();
 #endif
-    for (std::uint64_t at = 0; at < length; at += page) {
-        volatile std::byte* byte = region.base + at;
-        const std::byte value = *byte;
-        if (writable) {
-            *byte = value;
+        } else {
+            syscall(SYS_futex, &desk->question.nonce, FUTEX_WAIT, last, nullptr, nullptr, 0);
         }
     }
+    Request request;
+    std::memcpy(&request, &desk->question, sizeof request);
+    return request;
 }
 
 const char* answer(const Request& request, const Regions& regions, const Library& library, Batch& batch) {
-    switch (static_cast<Verb>(request.verb)) {
-        case Verb::setup: {
-            if (library.setup == nullptr) {
-                return "the library has no outpace_setup";
-            }
-            if (request.count != 1) {
-                return "SETUP takes exactly one call record";
-            }
-            if (const char* wrong = batch.load(request, regions)) {
-                return wrong;
-            }
-            batch.run(library.setup);
-            batch.clear();
-            return nullptr;
-        }
-        case Verb::load:
-            return batch.load(request, regions);
-        case Verb::go:
-            if (batch.empty()) {
-                return "GO without a LOAD before it";
-            }
-            batch.run(library.call);
-            batch.clear();
-            return nullptr;
-        case Verb::prepare:
-            if (!regions.input.holds(0, request.offset) || !regions.output.holds(0, request.bytes)) {
-                return "more is to be prepared than the regions hold";
-            }
-            populate(regions.input, request.offset, false);
-            populate(regions.output, request.bytes, true);
-            return nullptr;
-        case Verb::quit:
-            _exit(0);
+    const bool setup = (request.flags & is_setup) != 0;
+    if (setup && (library.setup == nullptr || request.count != 1)) {
+        return "a set-up call wants outpace_setup in the library, and one record";
     }
-    return "unknown verb";
+    if (const char* wrong = batch.load(request, regions)) {
+        return wrong;
+    }
+    batch.run(setup ? library.setup : library.call);
+    return nullptr;
 }
 
 }  // namespace
 
 void serve_function(const Options& options) {
     const Channel judge(options.socket);
-    const Regions regions{map_region(options.input, options.input_bytes, false),
-                          map_region(options.output, options.output_bytes, true)};
+    const Regions regions{map_region(options.input, options.input_bytes, false, options.populate_input),
+                          map_output(options.output, options.output_bytes, options.populate_output)};
     const bool threads = options.threads > 1;
     // Built before the candidate's constructors can touch it.
     const auto calling = calling_filter(threads);
+    take_on(rules_that_hide_processes());
     trap_to_judge(options.socket);
     install(loading_filter(threads));
-    judge.send(0, Status::hello);
+    judge.greet();
 
     const Library library = open_library(options.target.front(), judge);
     install(calling);
     judge.send(0, Status::ready);
 
     Batch batch;
-    for (;;) {
-        const Request request = judge.receive();
+    Desk* desk = regions.output.desk;
+    bool sleep = true;
+    for (std::uint32_t last = 0;;) {
+        const Request request = next_question(desk, last, sleep);
+        last = request.nonce;
+        sleep = (request.flags & sleep_next) != 0;
         current_nonce = request.nonce;
-        const char* wrong = answer(request, regions, library, batch);
-        if (wrong != nullptr) {
+        if (const char* wrong = answer(request, regions, library, batch)) {
             judge.send(request.nonce, Status::fault, 0, wrong);
-        } else {
+            continue;
+        }
+        std::atomic_ref(desk->answered).store(request.nonce, std::memory_order_release);
+        if ((request.flags & wants_reply) != 0) {
             judge.send(request.nonce, Status::done);
         }
     }

@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 from outpace import edits
 from outpace.candidate import Candidate, forbidden_change, with_fixed_flags
 from outpace.edits import EditError
+from outpace.shown import shown
 from outpace.task import Task
 
 MAX_FILE_BYTES = 1 << 20
@@ -234,7 +235,7 @@ def _parent(prefix: str | None, parents: Mapping[str, Candidate], default: Candi
     if len(found) != 1:
         names = ", ".join(key[:12] for key in known)
         what = f"names {len(found)} of" if found else "is not among"
-        raise EditError(f"PARENT '{edits.shown(wanted)}' {what} the candidates shown: {names}")
+        raise EditError(f"PARENT '{edits.quoted(wanted)}' {what} the candidates shown: {names}")
     return known[found[0]]
 
 
@@ -285,10 +286,10 @@ def _name(path: str, task: Task) -> str:
     if not bare:
         raise EditError(f"a file is given without its name; editable are {', '.join(task.editable)}")
     if pure.is_absolute() or ".." in pure.parts:
-        raise EditError(f"the path '{edits.shown(bare)}' leaves the task's folder; name files from there")
+        raise EditError(f"the path '{edits.quoted(bare)}' leaves the task's folder; name files from there")
     editable = {PurePosixPath(name).as_posix(): name for name in task.editable}
     if pure.as_posix() not in editable:
-        raise EditError(f"{edits.shown(bare)} may not be edited; editable are {', '.join(task.editable)}")
+        raise EditError(f"{edits.quoted(bare)} may not be edited; editable are {', '.join(task.editable)}")
     return editable[pure.as_posix()]
 
 
@@ -313,9 +314,9 @@ def _flags(text: str) -> tuple[str, ...]:
     if len(text) > _MAX_FLAGS_CHARACTERS:
         raise EditError(f"FLAGS has {len(text)} characters, more than the {_MAX_FLAGS_CHARACTERS} allowed")
     try:
-        return tuple(shlex.split(text))
+        return tuple(flag for flag in shlex.split(text) if flag)
     except ValueError as error:
-        raise EditError(f"FLAGS '{edits.shown(text)}' cannot be split: {error}") from None
+        raise EditError(f"FLAGS '{edits.quoted(text)}' cannot be split: {error}") from None
 
 
 def _kept(text: str, before: str) -> str:
@@ -356,5 +357,5 @@ def _guarded(prose: str) -> str:
 
 
 def _told(reason: str) -> str:
-    short = reason if len(reason) <= _MAX_REASON_CHARACTERS else reason[:_MAX_REASON_CHARACTERS] + "..."
-    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in short)
+    clean = shown(reason).replace("\t", " ")
+    return clean if len(clean) <= _MAX_REASON_CHARACTERS else clean[:_MAX_REASON_CHARACTERS] + "..."

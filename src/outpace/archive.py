@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import reprlib
@@ -15,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from outpace.aim import FASTER, Aim, aim_of
 from outpace.archive_records import (
     COST_COLUMNS,
     RUN_COLUMNS,
@@ -25,9 +25,7 @@ from outpace.archive_records import (
     Trial,
     canonical_json,
     pack_candidate,
-    pack_samples,
     pack_text,
-    pack_verdict,
     unpack_candidate,
     unpack_run,
     unpack_trial,
@@ -35,11 +33,11 @@ from outpace.archive_records import (
 )
 from outpace.archive_schema import connect, damaged, prefer_wal, told, transaction
 from outpace.archive_scores import SCORE_COLUMNS, Scores, best
+from outpace.archive_statements import add_cost, insert, insert_task, insert_verdict, keep_state
 from outpace.candidate import Candidate
 from outpace.errors import ArchiveError
 from outpace.exemplars import Scored
 from outpace.judge.verdict import Outcome, Verdict
-from outpace.novelty import fingerprint
 from outpace.task import Task
 
 __all__ = ["Archive", "Cost", "RunRecord", "Trial"]
@@ -85,7 +83,7 @@ class Archive:
     def remember_task(self, task: Task) -> None:
         """Keep the task's files by its hash; its folder is not recorded."""
         with self._writing() as database:
-            _insert_task(database, task)
+            insert_task(database, task)
 
     def task_files(self, task_hash: str) -> dict[str, bytes]:
         """The files of a task as they were when it was remembered."""
@@ -110,7 +108,7 @@ class Archive:
         Speeds of two machines do not mix: a run goes on only where `machine_key` is what it was.
         """
         with self._writing() as database:
-            _insert_task(database, task)
+            insert_task(database, task)
             known = self._find_run(name, task.hash)
             if known is not None:
                 _refuse_other_run(known, policy, settings, machine_key)
@@ -175,7 +173,7 @@ class Archive:
     def ask(self, run: RunRecord, prompt: str, exemplars: Sequence[str], parent: str | None) -> Trial:
         """A new trial under the run's next number, before the policy is called."""
         with self._writing() as database:
-            trial = _insert(
+            trial = insert(
                 database,
                 """INSERT INTO trials (run, number, state, exemplars, parent, asked_at)
                 SELECT ?, coalesce(max(number), 0) + 1, 'asked', ?, ?, ? FROM trials WHERE run = ?""",
@@ -193,16 +191,16 @@ class Archive:
         """Keep the policy's reply, in place of one before, with what it cost and what the policy remembers."""
         with self._writing() as database:
             self._refuse_stale(trial)
-            _add_cost(database, trial, cost)
+            add_cost(database, trial, cost)
             database.execute("UPDATE trials SET state = 'answered' WHERE id = ?", (trial.id,))
             database.execute("UPDATE texts SET reply = ? WHERE trial = ?", (pack_text(reply), trial.id))
-            _keep_state(database, trial, policy_state)
+            keep_state(database, trial, policy_state)
             return self.trial(trial.id)
 
     def add_cost(self, trial: Trial, cost: Cost) -> Trial:
         """Add what a call cost that gave no reply, or judging, in any state of the trial."""
         with self._writing() as database:
-            _add_cost(database, trial, cost)
+            add_cost(database, trial, cost)
             return self.trial(trial.id)
 
     def settle(
@@ -223,8 +221,8 @@ class Archive:
             if candidate is not None:
                 candidate_hash = candidate.hash
                 database.execute(
-                    "INSERT OR IGNORE INTO candidates (hash, fingerprint, files, flags) VALUES (?, ?, ?, ?)",
-                    (candidate_hash, fingerprint(candidate), *pack_candidate(candidate)),
+                    "INSERT OR IGNORE INTO candidates (hash, files, flags) VALUES (?, ?, ?)",
+                    (candidate_hash, *pack_candidate(candidate)),
                 )
             database.execute(
                 """UPDATE trials SET state = 'judged', candidate = ?, duplicate_of = ?, judged_at = ?,
@@ -233,7 +231,7 @@ class Archive:
                     candidate_hash,
                     duplicate_of,
                     self._clock(),
-                    _insert_verdict(database, trial, candidate_hash, verdict, confirmation=False),
+                    insert_verdict(database, trial, candidate_hash, verdict, confirmation=False),
                     trial.id,
                 ),
             )
@@ -241,7 +239,7 @@ class Archive:
                 "UPDATE texts SET analysis = ?, design = ? WHERE trial = ?",
                 (pack_text(analysis), pack_text(design), trial.id),
             )
-            _keep_state(database, trial, policy_state)
+            keep_state(database, trial, policy_state)
             return self.trial(trial.id)
 
     def confirm(self, trial: Trial, verdict: Verdict) -> Trial:
@@ -250,9 +248,25 @@ class Archive:
             known = self.trial(trial.id)
             if known.candidate is None:
                 raise ArchiveError(f"trial {known.number} has no judged candidate to confirm: judge it first")
-            number = _insert_verdict(database, known, known.candidate, verdict, confirmation=True)
+            number = insert_verdict(database, known, known.candidate, verdict, confirmation=True)
             database.execute("UPDATE trials SET confirmation = ? WHERE id = ?", (number, trial.id))
             return self.trial(trial.id)
+
+    def publish(self, trial: Trial, receipt: bytes) -> None:
+        """Keep the receipt that was made of a trial's confirmation, in place of one that nobody can read any more."""
+        with self._writing() as database:
+            if self.trial(trial.id).confirmation is None:
+                raise ArchiveError(f"trial {trial.number} is not confirmed, so there is nothing to publish of it")
+            database.execute(
+                """INSERT OR REPLACE INTO claims (confirmation, receipt, published_at)
+                SELECT confirmation, ?, ? FROM trials WHERE id = ?""",
+                (zlib.compress(receipt), self._clock(), trial.id),
+            )
+
+    def published(self, trial: Trial) -> bytes | None:
+        """The receipt of a trial's newest confirmation, byte by byte, if one was published."""
+        rows = self._rows("SELECT receipt FROM claims JOIN trials USING (confirmation) WHERE trials.id = ?", trial.id)
+        return self._unpacked(zlib.decompress, rows[0][0]) if rows else None
 
     def _refuse_stale(self, trial: Trial) -> None:
         known = self.trial(trial.id)
@@ -291,6 +305,11 @@ class Archive:
             raise ArchiveError(f"{self.path} has no trial with id {number}: use an id that it listed")
         return self._unpacked(unpack_trial, rows[0])
 
+    def numbered(self, run: RunRecord, number: int) -> Trial | None:
+        """The trial of this number in a run, if it has one."""
+        rows = self._rows(f"{TRIAL_SELECT} WHERE t.run = ? AND t.number = ?", run.id, number)
+        return self._unpacked(unpack_trial, rows[0]) if rows else None
+
     def count(self, run: RunRecord) -> int:
         """How many trials were asked, open ones included."""
         return int(self._rows("SELECT count(*) FROM trials WHERE run = ?", run.id)[0][0])
@@ -305,26 +324,23 @@ class Archive:
             raise ArchiveError(damaged(self.path, f"the sources of {candidate_hash} have another hash"))
         return candidate
 
-    def lookalikes(self, candidate: Candidate) -> list[str]:
-        """The hashes of known candidates that differ from this one in comments and spacing at most."""
-        mark = fingerprint(candidate)
-        rows = self._rows("SELECT hash FROM candidates WHERE fingerprint = ? ORDER BY rowid", mark)
-        return [hash_ for (hash_,) in rows]
-
-    def find_verdict(self, task_hash: str, candidate_hash: str, machine_key: str) -> tuple[int, Verdict] | None:
-        """The newest verdict measured on these sources on such a machine, with its trial's id.
+    def find_verdict(
+        self, task_hash: str, candidate_hash: str, machine_key: str, *, aim: Aim = FASTER
+    ) -> tuple[int, Verdict] | None:
+        """The newest verdict measured on these sources in a run of this aim on such a machine, with its trial's id.
 
         One that was too noisy is no answer: that was the machine's doing, and it may be quieter now.
         """
+        runs = self._rows("SELECT id, settings FROM runs WHERE task = ? AND machine_key = ?", task_hash, machine_key)
+        alike = [str(number) for number, kept in runs if aim_of(self._unpacked(json.loads, kept)) is aim]
         rows = self._rows(
             f"""SELECT v.trial, {VERDICT_COLUMNS} FROM verdicts v
-            JOIN runs r ON r.id = v.run JOIN trials t ON t.id = v.trial
+            JOIN trials t ON t.id = v.trial
             LEFT JOIN samples vs ON vs.digest = v.samples
-            WHERE v.candidate = ? AND v.task = ? AND r.machine_key = ? AND v.outcome <> ?
+            WHERE v.candidate = ? AND v.task = ? AND v.run IN ({", ".join(alike)}) AND v.outcome <> ?
             AND (v.confirmation OR t.duplicate_of IS NULL) ORDER BY v.id DESC LIMIT 1""",
             candidate_hash,
             task_hash,
-            machine_key,
             Outcome.TOO_NOISY.value,
         )
         if not rows:
@@ -356,8 +372,8 @@ class Archive:
         return scores
 
     def best(self, run: RunRecord) -> Scored | None:
-        """The run's fastest candidate that is a win, or else its fastest."""
-        return best(self.scored(run.task_hash, run))
+        """The run's fastest candidate that is a win, or else its fastest; a run that claims nothing has none."""
+        return best(self.scored(run.task_hash, run)) if aim_of(run.settings).claims else None
 
     def recent_failures(self, run: RunRecord, limit: int) -> list[Trial]:
         """The newest trials that were not ok, newest first."""
@@ -444,51 +460,6 @@ class Archive:
             return unpack(stored)
         except (zlib.error, ValueError, TypeError, AttributeError) as fault:
             raise ArchiveError(damaged(self.path, f"{type(fault).__name__}: {fault}")) from fault
-
-
-def _insert_task(database: sqlite3.Connection, task: Task) -> None:
-    if database.execute("SELECT 1 FROM tasks WHERE hash = ?", (task.hash,)).fetchone():
-        return
-    database.execute("INSERT INTO tasks (hash, name) VALUES (?, ?)", (task.hash, task.name))
-    database.executemany(
-        "INSERT INTO task_files (task, name, content) VALUES (?, ?, ?)",
-        [(task.hash, name, zlib.compress(content)) for name, content in task.files.items()],
-    )
-
-
-def _insert_verdict(
-    database: sqlite3.Connection, trial: Trial, candidate: str | None, verdict: Verdict, *, confirmation: bool
-) -> int:
-    digest = None
-    if verdict.buckets:
-        samples = pack_samples(verdict.buckets)
-        digest = hashlib.sha256(samples).digest()
-        database.execute("INSERT OR IGNORE INTO samples (digest, data) VALUES (?, ?)", (digest, zlib.compress(samples)))
-    return _insert(
-        database,
-        """INSERT INTO verdicts (trial, run, task, candidate, confirmation, samples,
-            outcome, reason, ratio, low, high, win, buckets, seconds)
-        VALUES (?, ?, (SELECT task FROM runs WHERE id = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
-        (trial.id, trial.run, trial.run, candidate, confirmation, digest, *pack_verdict(verdict)),
-    )
-
-
-def _insert(database: sqlite3.Connection, statement: str, values: Sequence[object]) -> int:
-    number = database.execute(statement, values).lastrowid
-    assert number is not None  # only before a connection's first insert
-    return number
-
-
-def _add_cost(database: sqlite3.Connection, trial: Trial, cost: Cost) -> None:
-    sums = ", ".join(f"{name} = {name} + ?" for name in COST_COLUMNS)
-    values = [getattr(cost, name) for name in COST_COLUMNS]
-    for table, number in (("trials", trial.id), ("runs", trial.run)):
-        database.execute(f"UPDATE {table} SET {sums} WHERE id = ?", (*values, number))
-
-
-def _keep_state(database: sqlite3.Connection, trial: Trial, state: bytes | None) -> None:
-    if state is not None:
-        database.execute("UPDATE runs SET policy_state = ? WHERE id = ?", (state, trial.run))
 
 
 def _refuse_other_run(known: RunRecord, policy: str, settings: Mapping[str, Any], machine_key: str) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from outpace.candidate import Candidate
-from outpace.judge.verdict import Bucket, Outcome, Sample, SpeedUp, Verdict
+from outpace.judge.verdict import Bucket, Life, Outcome, Sample, SpeedUp, Verdict
 
 State = Literal["asked", "answered", "judged"]
 
@@ -117,25 +117,28 @@ def unpack_candidate(row: Sequence[Any]) -> Candidate:
 
 def pack_samples(buckets: Iterable[Bucket]) -> bytes:
     """Buckets as JSON, not yet compressed: JSON integers have no limit, so 64-bit seeds are safe."""
-    rows = [[b.calls, b.seed, _flat(b.reference), _flat(b.candidate)] for b in buckets]
+    rows = [[b.seed, _flat(b.reference), _flat(b.candidate)] for b in buckets]
     return canonical_json(rows).encode()
 
 
 def unpack_samples(compressed: bytes) -> tuple[Bucket, ...]:
     """The buckets of a compressed `pack_samples`."""
     return tuple(
-        Bucket(_samples(reference), _samples(candidate), calls, seed)
-        for calls, seed, reference, candidate in json.loads(zlib.decompress(compressed))
+        Bucket(_life(reference), _life(candidate), seed)
+        for seed, reference, candidate in json.loads(zlib.decompress(compressed))
     )
 
 
-def _flat(samples: Iterable[Sample]) -> list[int]:
-    return [number for s in samples for number in (s.wall, s.cpu, s.delay)]
+def _flat(life: Life) -> list[int]:
+    samples = (life.opening, *life.turns, *life.asides)
+    return [len(life.turns), *(number for s in samples for number in (s.calls, s.wall, s.cpu, s.delay))]
 
 
-def _samples(flat: list[int]) -> tuple[Sample, ...]:
-    numbers = iter(flat)
-    return tuple(Sample(*three) for three in zip(numbers, numbers, numbers, strict=True))
+def _life(flat: list[int]) -> Life:
+    count, *rest = flat
+    numbers = iter(rest)
+    opening, *others = (Sample(*four) for four in zip(numbers, numbers, numbers, numbers, strict=True))
+    return Life(opening, tuple(others[:count]), tuple(others[count:]))
 
 
 def pack_verdict(verdict: Verdict) -> tuple[Any, ...]:

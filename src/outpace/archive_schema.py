@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from outpace.errors import ArchiveError
+from outpace.shown import shown
 
 # "Outp", in the file's header: keeps us from writing into another program's database.
 APPLICATION_ID = 0x4F757470
@@ -72,6 +73,21 @@ MIGRATIONS: list[tuple[str, ...]] = [
             run INTEGER NOT NULL REFERENCES runs, key TEXT NOT NULL, value TEXT NOT NULL,
             PRIMARY KEY (run, key))""",
     ),
+    # Sources that differ in comments alone no longer share a verdict, for they may behave differently. A new table
+    # instead of DROP COLUMN, which SQLite has only since 3.35.
+    (
+        "DROP INDEX lookalikes",
+        "CREATE TABLE kept_candidates (hash TEXT PRIMARY KEY, files BLOB NOT NULL, flags TEXT NOT NULL)",
+        "INSERT INTO kept_candidates SELECT hash, files, flags FROM candidates ORDER BY rowid",
+        "DROP TABLE candidates",
+        "ALTER TABLE kept_candidates RENAME TO candidates",
+    ),
+    (
+        # What was published on a confirmation, byte by byte, so that it is said again as it was.
+        """CREATE TABLE claims (
+            confirmation INTEGER PRIMARY KEY REFERENCES verdicts, receipt BLOB NOT NULL,
+            published_at REAL NOT NULL)""",
+    ),
 ]
 
 
@@ -89,10 +105,12 @@ def connect(path: Path) -> sqlite3.Connection:
         # Absolute, because SQLite takes the name ":memory:" for no file at all.
         database = sqlite3.connect(path.absolute(), timeout=BUSY_SECONDS, isolation_level=None)
         try:
-            database.execute("PRAGMA foreign_keys = ON")
             # A reply may have cost money: it is to survive a power cut too, for one fsync a step.
             database.execute("PRAGMA synchronous = FULL")
+            # Without references, which a table that is replaced would break for a moment.
+            database.execute("PRAGMA foreign_keys = OFF")
             _migrate(database, path)
+            database.execute("PRAGMA foreign_keys = ON")
         except BaseException:
             database.close()
             raise
@@ -217,5 +235,5 @@ def _advice(path: Path, fault: sqlite3.DatabaseError) -> str:
 def damaged(path: Path, what: str) -> str:
     """What to say of a file whose content cannot be what we wrote."""
     # SQLite quotes what it stumbles over, which may be long and hold anything; this is to be one line.
-    line = "".join(letter if letter.isprintable() else " " for letter in what[:100])
+    line = " ".join(shown(what[:100]).split())
     return f"{path} is damaged ({line}): restore a copy, or move it away to start a new archive"

@@ -45,14 +45,17 @@ class CParameter:
     c_type: str
     stars: int
     const: bool
-    # The number in `T name[16]`, or 0.
-    fixed: int
+    # What stands between the brackets of `T name[n][16]`, constants as numbers; empty without brackets.
+    dims: tuple[str, ...]
     text: str
+    # "vector" or "string" for the standard C++ containers of numbers, whose element is then `c_type`.
+    container: str = ""
 
     @property
     def plain(self) -> bool:
-        """Whether the judge can make it: a number, or a pointer to numbers."""
-        return bool(self.c_type) and self.stars <= 1 and not (self.c_type == "void" and not self.stars)
+        """Whether the judge can make it: a number, a pointer to numbers, or an array whose rows have a known length."""
+        flat = self.stars <= 1 or (self.stars == len(self.dims) and all(self.dims[1:]))
+        return bool(self.c_type) and flat and not self.container and not (self.c_type == "void" and not self.stars)
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,8 @@ class CFunction:
     name: str
     returns: str
     returns_stars: int
+    # "vector" or "string" where it returns one; `returns` is then the type of its elements.
+    returns_container: str
     parameters: tuple[CParameter, ...]
     static: bool
     # C linkage by itself: true in C, and in C++ inside extern "C".
@@ -85,12 +90,13 @@ def find_function(name: str, source: str, others: Iterable[str] = (), *, cpp: bo
         if (
             brace is None
             or not re.sub(r"extern\s*\"C\"", "", head).strip()
-            or re.search(r"[=.>,(!]\s*$|\b(?:return|else)\s*$", head)
+            or re.search(r"(?:->|[=.,(!])\s*$|\b(?:return|else)\s*$", head)
         ):
             continue
         scope, enclosed_c, member = _scope(code, match.start()) if cpp else ("", True, False)
         member = member or head.rstrip().endswith("::") or bool(re.search(r"\btemplate\s*<", head))
-        returns, stars = types.resolve(_unwrapped(head))
+        container, element = _container(_unwrapped(head)) if cpp else ("", "")
+        returns, stars = types.resolve(element or _unwrapped(head))
         specifiers = types.expanded(_unwrapped(head))
         inside = _ATTRIBUTE.sub(" ", code[match.end() : inside_end - 1])
         pieces = [piece for piece in _split(inside) if piece.strip() not in ("", "void")]
@@ -98,7 +104,8 @@ def find_function(name: str, source: str, others: Iterable[str] = (), *, cpp: bo
             name,
             returns,
             stars,
-            tuple(_parameter(piece, at, types) for at, piece in enumerate(pieces)),
+            container,
+            tuple(_parameter(piece, at, types, cpp) for at, piece in enumerate(pieces)),
             static="static" in specifiers or (not cpp and "inline" in specifiers),
             c_linkage=not cpp or enclosed_c or 'extern "C"' in head,
             scope=scope,
@@ -162,6 +169,14 @@ class Types:
             words.update(*(value.split() for value in self._known.get(word, ())))
         return words
 
+    def constants(self, text: str) -> str:
+        """An expression with macros that stand for numbers replaced by them."""
+
+        def value(word: re.Match[str]) -> str:
+            return next((each for each in self._known.get(word[0], ()) if each.isdigit()), word[0])
+
+        return re.sub(r"[A-Za-z_]\w*", value, " ".join(text.split()))
+
     def _resolve(self, words: list[str], depth: int) -> tuple[str, int]:
         stars = words.count("*")
         left = [word for word in words if word != "*" and word not in _QUALIFIERS and word != '"C"']
@@ -201,17 +216,41 @@ def _number_type(words: list[str]) -> str:
     return f"{sign}{'long' if 'long' in words else 'int'}"
 
 
-def _parameter(piece: str, position: int, types: Types) -> CParameter:
+def _parameter(piece: str, position: int, types: Types, cpp: bool) -> CParameter:
     text = " ".join(piece.split())
     piece = re.sub(r"=.*$", "", text)  # a C++ default
+    container, element = _container(piece) if cpp else ("", "")
+    if container:
+        named = re.fullmatch(r".*?(&?)\s*(\w+)\s*", piece)
+        c_type, stars = types.resolve(element)
+        name = named[2] if named else f"argument{position + 1}"
+        # A copy is as good as const: what is done to it is seen by nobody.
+        const = bool(re.match(r"\s*const\b", piece)) or named is None or not named[1]
+        return CParameter(name, "" if stars else c_type, 0, const, (), text, container)
     match = re.fullmatch(r"([\w\s:*]*?[\s*])?(\w+)\s*((?:\[[^\]]*\]\s*)*)", piece.strip())
     if match is None or not (match[1] or "").strip():
-        return CParameter(f"argument{position + 1}", "", 0, False, 0, text)
+        return CParameter(f"argument{position + 1}", "", 0, False, (), text)
     base, name, brackets = match[1], match[2], match[3]
     c_type, stars = types.resolve(base)
-    fixed = re.fullmatch(r"\[\s*(?:static\s+)?(\d+)\s*\]\s*", brackets)
+    dims = tuple(types.constants(re.sub(r"\b(?:static|restrict|const)\b", "", each)) for each in _dims(brackets))
     const = "const" in base.split("*")[0].split() or "const" in types.expanded(base.split("*")[0])
-    return CParameter(name, c_type, stars + brackets.count("["), const, int(fixed[1]) if fixed else 0, text)
+    return CParameter(name, c_type, stars + len(dims), const, dims, text)
+
+
+def _dims(brackets: str) -> list[str]:
+    return re.findall(r"\[([^\]]*)\]", brackets)
+
+
+def _container(text: str) -> tuple[str, str]:
+    """Which standard container of plain elements a C++ type is, and the type of its elements."""
+    text = text.replace("std::", "")
+    if found := re.fullmatch(
+        r"\s*(?:(?:static|inline|const|constexpr)\s+)*(?:vector|span)\s*<([\w\s]+)>\s*(?:&?\s*\w*)?\s*", text
+    ):
+        return "vector", found[1].removeprefix("const ").strip()
+    if re.fullmatch(r"\s*(?:(?:static|inline|const|constexpr)\s+)*string(?:_view)?\b\s*(?:&?\s*\w*)?\s*", text):
+        return "string", "char"
+    return "", ""
 
 
 def _unwrapped(head: str) -> str:
@@ -274,13 +313,15 @@ def unbound(expression: str, bounds: Mapping[str, str], known: Iterable[str]) ->
     if not re.fullmatch(r"[\w\s+*()]+", expression) or not expression.strip():
         return None
     names = set(known)
-    for word in set(re.findall(r"[A-Za-z_]\w*", expression)):
-        if word in bounds:
-            expression = re.sub(
-                rf"\b{word}\b", bounds[word] if re.fullmatch(r"\w+", bounds[word]) else f"({bounds[word]})", expression
-            )
-        elif word not in names:
-            return None
+    # A bound may be another loop's variable: `j < i` below `i < n`.
+    for _ in range(4):
+        for word in set(re.findall(r"[A-Za-z_]\w*", expression)) - names:
+            if word not in bounds:
+                return None
+            bound = bounds[word] if re.fullmatch(r"\w+", bounds[word]) else f"({bounds[word]})"
+            expression = re.sub(rf"\b{word}\b", bound, expression)
+    if set(re.findall(r"[A-Za-z_]\w*", expression)) - names:
+        return None
     # The row `i * n + j` with j below n ends where row i + 1 begins.
     row = re.fullmatch(r"(\w+) ?\* ?(\w+) ?\+ ?(\w+)", expression.strip())
     if row and row[3] in (row[1], row[2]):
@@ -297,4 +338,7 @@ def loop_bounds(body: str) -> dict[str, str]:
             bounds.setdefault(name, f"{bound} + 1" if sign == "<=" else bound)
         elif found := re.match(r"(\w+)\s*-", bound):
             bounds.setdefault(name, found[1])
+    # Downwards: `k = degree; k >= 0` begins at its bound.
+    for name, bound, less in re.findall(r"\b(\w+)\s*=\s*(\w+)\s*(-\s*1)?\s*;\s*\1\s*(?:>=\s*0|>\s*-\s*1)\s*;", body):
+        bounds.setdefault(name, bound if less else f"{bound} + 1")
     return bounds

@@ -6,9 +6,12 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from outpace.lines import has_lone_return, lines
 from outpace.task import Task
 
 BEGIN, END = "outpace: begin", "outpace: end"
+# What may follow a mark on its line: the end of a comment, and blanks.
+_AFTER_MARK = " \t\r\f\v*/->"
 
 
 @dataclass(frozen=True)
@@ -20,7 +23,7 @@ class Candidate:
 
     @property
     def hash(self) -> str:
-        """Equal sources and flags have equal hashes, whoever proposed them."""
+        """Equal for equal bytes of all files and equal flags, in their order, and for nothing else."""
         digest = hashlib.sha256()
         for name in sorted(self.files):
             digest.update(f"{name}\0{len(self.files[name].encode())}\0".encode())
@@ -34,6 +37,11 @@ def reference(task: Task) -> Candidate:
     return Candidate({name: task.text(name) for name in task.editable}, task.build.flags)
 
 
+def same_sources(one: Candidate, other: Candidate) -> bool:
+    """Whether two candidates differ in flags at most; a comment more may be other code (`__LINE__`)."""
+    return dict(one.files) == dict(other.files)
+
+
 def forbidden_change(task: Task, candidate: Candidate) -> str:
     """Why a candidate edits what it may not, or "" when it keeps to the editable files, regions and flags."""
     for name in candidate.files:
@@ -42,13 +50,25 @@ def forbidden_change(task: Task, candidate: Candidate) -> str:
     for name in task.editable:
         if name not in candidate.files:
             return f"{name} is missing from the candidate"
-        theirs, ours = fixed_text(candidate.files[name]), fixed_text(task.text(name))
-        if has_regions(task.text(name)) and theirs != ours:
-            return f"{name} was changed outside the lines between '{BEGIN}' and '{END}'"
+        if has_regions(task.text(name)) and (reason := _outside_regions(candidate.files[name], task.text(name))):
+            return f"{name} {reason}"
     return _forbidden_flag(task, candidate.flags)
 
 
+def _outside_regions(theirs: str, ours: str) -> str:
+    if has_lone_return(theirs):
+        # Whether a line ends there is for each compiler to say, and so what stands outside the regions.
+        return "holds a carriage return without a newline after it; end lines with a newline"
+    # A reply that gives a file whole cannot tell its line ends, so carriage returns may go; none may come.
+    if fixed_text(theirs) not in (fixed_text(ours), fixed_text(ours.replace("\r\n", "\n"))):
+        return f"was changed outside the lines between '{BEGIN}' and '{END}'"
+    return ""
+
+
 def _forbidden_flag(task: Task, flags: tuple[str, ...]) -> str:
+    if "" in flags:
+        # To a compiler it is the name of a file, and the hash does not tell it from no flag at all.
+        return "an empty flag is none: leave it out"
     allowed = set(task.build.flags).union(*task.build.flag_choices)
     for flag in flags:
         if flag not in allowed:
@@ -74,32 +94,26 @@ def with_fixed_flags(task: Task, flags: tuple[str, ...]) -> tuple[str, ...]:
     return (*(flag for flag in fixed_flags(task) if flag not in flags), *flags)
 
 
-def choose_flag(flags: tuple[str, ...], group: tuple[str, ...], choice: str) -> tuple[str, ...]:
-    """The flags with the group's member replaced by `choice`; "" leaves the group out."""
-    kept = tuple(flag for flag in flags if flag not in group)
-    return (*kept, choice) if choice else kept
-
-
 def has_regions(text: str) -> bool:
     """Whether only parts of this file may be edited."""
-    return any(opens_region(line) for line in text.splitlines())
+    return any(opens_region(line) for line in lines(text))
 
 
 def opens_region(line: str) -> bool:
     """Whether an editable region starts after this line."""
-    return line.rstrip(" */->").endswith(BEGIN)
+    return line.rstrip(_AFTER_MARK).endswith(BEGIN)
 
 
 def closes_region(line: str) -> bool:
     """Whether an editable region ends before this line; `outpace: end alternatives` is another mark."""
-    return line.rstrip(" */->").endswith(END)
+    return line.rstrip(_AFTER_MARK).endswith(END)
 
 
 def fixed_text(text: str) -> tuple[str, ...]:
     """The lines outside the editable regions, the marker lines included."""
     fixed: list[str] = []
     inside = False
-    for line in text.splitlines():
+    for line in lines(text):
         if closes_region(line):
             inside = False
         if not inside:

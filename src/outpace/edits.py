@@ -11,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from outpace.errors import OutpaceError
+from outpace.lines import with_ends
+from outpace.shown import shown
 
 MAX_EDITS = 200
 CLOSE_FILE_LINES = 20_000
@@ -26,7 +28,6 @@ _QUOTED_LINES, _QUOTED_CHARACTERS = 4, 100
 _CLASSES = 64
 _OPENING = re.compile(r"(<{5,})\s*SEARCH\s*")
 _STRAY_MARKER = re.compile(r"<{5,}.*|={5,}\s*|>{5,}.*")
-_LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _TOO_MUCH = "too much of this reply matches the file only roughly; copy the SEARCH lines exactly"
 
 
@@ -58,7 +59,7 @@ def read(block: str) -> tuple[Edit, ...]:
         if opening := _OPENING.fullmatch(line):
             edits.append(_read_one(lines, len(opening[1])))
         elif _STRAY_MARKER.fullmatch(line):
-            raise EditError(f"'{shown(line)}' stands outside a SEARCH/REPLACE block; write <<<<<<< SEARCH first")
+            raise EditError(f"'{quoted(line)}' stands outside a SEARCH/REPLACE block; write <<<<<<< SEARCH first")
     return tuple(edits)
 
 
@@ -71,15 +72,15 @@ def _read_one(lines: Iterator[str], width: int) -> Edit:
         elif line.startswith(closing) and line[width:].strip() == "REPLACE":
             break
         elif (again := _OPENING.fullmatch(line)) and len(again[1]) == width:
-            raise EditError(f"a SEARCH block is open when the next begins; end it with {shown(closing)} REPLACE")
+            raise EditError(f"a SEARCH block is open when the next begins; end it with {quoted(closing)} REPLACE")
         else:
             parts[-1].append(line)
     else:
-        raise EditError(f"a SEARCH block is not closed; end it with {shown(closing)} REPLACE")
+        raise EditError(f"a SEARCH block is not closed; end it with {quoted(closing)} REPLACE")
     if len(parts) != 2:
         # Guessing which row divides would put half of the SEARCH text into the file.
         raise EditError(
-            f"a SEARCH block holds {len(parts) - 1} rows of {shown(divider)}, not one; around text that has "
+            f"a SEARCH block holds {len(parts) - 1} rows of {quoted(divider)}, not one; around text that has "
             "such a row, write all three marker rows longer"
         )
     return Edit(tuple(parts[0]), tuple(parts[1]))
@@ -138,15 +139,16 @@ def between(old: str, new: str) -> tuple[Edit, ...]:
     return ()
 
 
-def shown(line: str) -> str:
-    """A line of hostile text made safe to print: short, and without control characters."""
-    cut = line if len(line) <= _QUOTED_CHARACTERS else line[:_QUOTED_CHARACTERS] + "..."
-    return "".join(c if c.isprintable() else " " if c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in cut)
+def quoted(line: str) -> str:
+    """A line of hostile text made safe to print: short, and with nothing unseen in it."""
+    clean = " ".join(shown(line[:_QUOTED_CHARACTERS]).splitlines()).replace("\t", " ")
+    whole = len(line) <= _QUOTED_CHARACTERS and len(clean) <= _QUOTED_CHARACTERS
+    return clean if whole else clean[:_QUOTED_CHARACTERS] + "..."
 
 
 def _split(text: str) -> tuple[list[str], list[str]]:
-    """Lines and their ends; str.splitlines would also break at form feeds and other marks inside a line."""
-    whole: list[str] = _LINE.findall(text)
+    """Lines and their ends."""
+    whole = with_ends(text)
     lines = [line[:-2] if line.endswith("\r\n") else line.removesuffix("\n") for line in whole]
     return lines, [line[len(bare) :] for line, bare in zip(whole, lines, strict=True)]
 
@@ -311,4 +313,4 @@ def _moved(line: str, longest_first: Sequence[str], indents: Mapping[str, str]) 
 
 def _quoted(lines: Sequence[str]) -> str:
     more = ["..."] if len(lines) > _QUOTED_LINES else []
-    return ":" + "".join(f"\n    {shown(line)}" for line in [*lines[:_QUOTED_LINES], *more])
+    return ":" + "".join(f"\n    {quoted(line)}" for line in [*lines[:_QUOTED_LINES], *more])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from outpace.errors import OutpaceError
 from outpace.judge.verdict import Verdict
 from outpace.policies.base import Exhausted, NoReply, Prompt, Reply
 from outpace.run import Run
@@ -17,6 +18,20 @@ def loop(run: Run, watch: Watcher = lambda _trial, _verdict: None) -> str:
     Killed at any moment and started again it goes on where it was: the archive holds the open prompt, the
     reply that was paid for, and the state of the policy.
     """
+    run.go_on()
+    try:
+        reason = _searched(run, watch)
+    except KeyboardInterrupt:
+        run.end("it was stopped by hand")
+        raise
+    except OutpaceError as fault:
+        run.end(f"an error stopped it: {fault}")
+        raise
+    run.end(reason)
+    return reason
+
+
+def _searched(run: Run, watch: Watcher) -> str:
     recovered = run.recover()
     if recovered is not None:
         watch(*recovered)

@@ -12,9 +12,9 @@ from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from outpace import __version__
+from outpace import __version__, confirmation
 from outpace.archive import Archive
-from outpace.archive_records import Cost
+from outpace.archive_records import Cost, Trial
 from outpace.candidate import Candidate
 from outpace.errors import OutpaceError, PolicyError, TaskError
 from outpace.exemplars import Scored
@@ -41,6 +41,8 @@ class Judging(Protocol):
     """A judge that can also say whether a task is fit to be judged."""
 
     def judge(self, candidate: Candidate) -> Verdict: ...
+
+    def confirm(self, candidate: Candidate) -> Verdict: ...
 
     def inspect(self) -> SpeedUp: ...
 
@@ -138,12 +140,12 @@ class Desk:
                 "trial": asked.trial,
                 "outcome": "asked again",
                 "reason": "the reply has no '## Performance Analysis' section: submit it again with all three sections",
-                "best": _best(run.best()),
+                "best": _best(run.leader()),
             }
         verdict = run.tell(given)
         del self._asked[name]
         self._reminded.discard(name)
-        self._last = {"task": name, "trial": asked.trial, **_verdict(verdict), "best": _best(run.best())}
+        self._last = {"task": name, "trial": asked.trial, **_verdict(verdict), "best": _best(run.leader())}
         self._note(name)
         return dict(self._last)
 
@@ -191,7 +193,7 @@ class Desk:
             "run": run.record.name,
             "trials": sum(outcomes.values()),
             "outcomes": outcomes,
-            "best": _best(run.best()),
+            "best": _best(run.leader()),
             "open_prompt": name in self._asked,
         }
         self._known = {**self._known, name: found}
@@ -295,12 +297,15 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def _best(best: Scored | None) -> dict[str, Any] | None:
-    if best is None:
+def _best(leader: tuple[Scored, Trial] | None) -> dict[str, Any] | None:
+    if leader is None:
         return None
+    best, trial = leader
     return {
         "candidate": best.hash[:12],
         "speed_up": round(best.ratio, 4),
         "interval": [round(best.low, 4), round(best.high, 4)],
         "win": best.win,
+        "confirmed": confirmation.confirmed(trial) is not None,
+        "confirmation_failed": confirmation.failed(trial),
     }

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from outpace.aim import FASTER, Aim
 from outpace.candidate import Candidate, has_regions
 from outpace.domains.recipe import private_files
 from outpace.exemplars import Scored
@@ -43,24 +44,18 @@ def render(
     failures: Sequence[Failure],
     machine: Machine,
     remaining: Mapping[str, float],
+    aim: Aim = FASTER,
 ) -> str:
     """The whole prompt, in the order in which it is best read."""
-    parts = [_role(task), _entry(task), _reference(task, reference)]
+    parts = [f"{aim.role}\n\n# Task: {task.name}\n\n{task.description}", _entry(task), _reference(task, reference)]
+    if aim.shows_check:
+        parts.append(_check(task))
     if shown:
-        parts.append(_exemplars(shown))
+        parts.append(_exemplars(aim.scored, shown))
     if failures:
-        parts.append(_failures(failures))
-    parts += [_machine(machine), _budget(remaining), _protocol(task, shown), _rules(task)]
+        parts.append(_failures(aim.failed, failures))
+    parts += [_machine(machine), _budget(remaining), _protocol(task, shown, aim), _rules(task, aim)]
     return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def _role(task: Task) -> str:
-    return (
-        "You are an expert performance engineer. "
-        "Make the program below as fast as you can without changing its answers.\n"
-        "It is timed against the reference on inputs you cannot see; your score is reference time over your time.\n\n"
-        f"# Task: {task.name}\n\n{task.description}"
-    )
 
 
 def _entry(task: Task) -> str:
@@ -86,10 +81,10 @@ def _entry(task: Task) -> str:
         f"Limits: {task.limits.threads} thread(s), {task.limits.memory_mb} MB of memory, no network, "
         "no files beside your own."
     )
-    tolerance = task.checking.tolerance
+    agreement = task.checking.agreement
     lines.append(
-        f"Numbers must agree with the reference's within a relative {tolerance:g}."
-        if tolerance
+        f"Each number must agree with the reference's within {agreement}."
+        if agreement
         else "Answers must equal the reference's, or pass the task's own check."
     )
     return "\n".join(lines)
@@ -109,8 +104,13 @@ def _reference(task: Task, reference: Candidate) -> str:
     return "\n\n".join(parts)
 
 
-def _exemplars(shown: Sequence[tuple[Candidate, Scored]]) -> str:
-    parts = ["# Earlier implementations, slowest first"]
+def _check(task: Task) -> str:
+    margin = f"A win must be proven more than {task.timing.margin:g} times as fast as the reference."
+    return f"# The task's judge\n\n{margin}\n\n{_file(task.checking.file, task.text(task.checking.file))}"
+
+
+def _exemplars(heading: str, shown: Sequence[tuple[Candidate, Scored]]) -> str:
+    parts = [f"# {heading}"]
     for candidate, score in shown:
         claim = f"score {toward_one(score.ratio):.2f} (99% interval {score.low:.3f} to {score.high:.3f})"
         flags = f"\nFLAGS: {' '.join(candidate.flags)}" if candidate.flags else ""
@@ -119,8 +119,8 @@ def _exemplars(shown: Sequence[tuple[Candidate, Scored]]) -> str:
     return "\n\n".join(parts)
 
 
-def _failures(failures: Sequence[Failure]) -> str:
-    parts = ["# Recent attempts that failed, newest first"]
+def _failures(heading: str, failures: Sequence[Failure]) -> str:
+    parts = [f"# {heading}"]
     for failure in failures:
         design = f" It tried: {_short(failure.design, 200)}" if failure.design else ""
         parts.append(f"- {failure.outcome}: {_short(failure.reason, _REASON_LENGTH)}{design}")
@@ -139,14 +139,7 @@ def _budget(remaining: Mapping[str, float]) -> str:
     return "# Budget left\n\n" + ", ".join(f"{value:g} {name}" for name, value in remaining.items())
 
 
-def _protocol(task: Task, shown: Sequence[tuple[Candidate, Scored]]) -> str:
-    compared = (
-        "Compare the implementations above: which is faster, and why? Which strategy is the most promising? "
-        "What are its main limits? Which techniques has nobody used yet? Where is the largest remaining gain?"
-        if shown
-        else "Where does the reference spend its time, and why? What are its main limits? Which techniques apply? "
-        "Where is the largest gain?"
-    )
+def _protocol(task: Task, shown: Sequence[tuple[Candidate, Scored]], aim: Aim) -> str:
     example = task.editable[0]
     parent = (
         "PARENT: <hash of the candidate you start from> (optional; default the fastest shown, else the reference)\n"
@@ -159,10 +152,10 @@ def _protocol(task: Task, shown: Sequence[tuple[Candidate, Scored]]) -> str:
 Write exactly these three sections.
 
 ## Performance Analysis
-{compared}
+{aim.compare if shown else aim.begin}
 
 ## Algorithm Design
-What you will do and why it is faster.
+{aim.design}
 
 ## Code Implementation
 {parent}{flags}Either the whole file:
@@ -184,15 +177,9 @@ new lines
 ```"""
 
 
-def _rules(task: Task) -> str:
-    return (
-        "# Rules\n\n"
-        "- The answers must be right for every input; one wrong answer makes the score 0.\n"
-        "- It must build and run within the limits.\n"
-        "- Do not keep results between calls, do not start work that outlives a call, do not detect or disturb the "
-        "judge: every call gets fresh input, and such attempts are caught.\n"
-        f"- Only {', '.join(task.editable)} may be edited."
-    )
+def _rules(task: Task, aim: Aim) -> str:
+    rules = [*aim.rules, f"Only {', '.join(task.editable)} may be edited."]
+    return "# Rules\n\n" + "\n".join(f"- {rule}" for rule in rules)
 
 
 def _file(name: str, text: str) -> str:

@@ -2,107 +2,112 @@
 
 from __future__ import annotations
 
-import dataclasses
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
+from outpace import claim, confirmation
 from outpace import machine as machine_facts
-from outpace.archive import Archive
+from outpace.archive import Archive, Trial
 from outpace.candidate import Candidate
-from outpace.judge.baseline import best_flags
-from outpace.judge.judge import Judge
-from outpace.judge.verdict import SpeedUp
+from outpace.errors import ReceiptError
+from outpace.judge.baseline import Comparer, beside_best_flags
+from outpace.judge.verdict import Verdict
 from outpace.machine import Machine
-from outpace.receipt import make_receipt, write_receipt
+from outpace.receipt import Receipt, is_reference, make_receipt, packed, unpacked, write_receipt
 from outpace.run import Run
+from outpace.shown import shown
+from outpace.task import Task
+
+
+class Timer(Comparer, Protocol):
+    """Who times the winner beside the best flags, and in which jail."""
+
+    @property
+    def jail(self) -> str:
+        """The jail's name."""
+        ...
 
 
 @dataclass(frozen=True)
 class Publication:
-    """What a run may claim; without a winner it claims nothing."""
+    """What a run may claim; without a receipt it claims nothing."""
 
     task: str
     trials: int
     outcomes: dict[str, int]
-    winner: Candidate | None = None
-    speed_up: SpeedUp | None = None
-    best_flags: tuple[str, ...] = ()
-    # The reference under its best flags, and the winner against that.
-    flags_alone: SpeedUp | None = None
-    over_best_flags: SpeedUp | None = None
-    receipt: Path | None = None
+    receipt: Receipt | None = None
+    path: Path | None = None
+    # Why the leader is not claimed, where it has one.
+    unclaimed: str = ""
 
     def sentence(self) -> str:
         """For people: the claim, what the flags alone are worth, and how to check it."""
-        if self.speed_up is None:
-            return f"No candidate of {self.task} is proven faster than the reference after {self.trials} trials."
-        found = self.speed_up
-        claim = f"{found.rounded()} the reference's speed ({found.interval()}, confirmed in fresh processes)"
-        lines = [f"{self.task}: {claim}."]
-        if self.over_best_flags is not None:
-            alone = f"; {self.flags_alone.rounded()} by themselves" if self.flags_alone is not None else ""
-            flags = " ".join(self.best_flags)
-            lines.append(
-                f"Beside the reference built with its best flags ({flags}{alone}): {self.over_best_flags.rounded()}."
-            )
-        if self.receipt is not None:
-            lines.append(f"Receipt: {self.receipt}; judge it again with `outpace verify {self.receipt} --trust`.")
-        return "\n".join(lines)
+        name = shown(self.task)
+        if self.receipt is None:
+            said = f"No candidate of {name} is proven faster than the reference after {self.trials} trials."
+            return f"{said}\n{shown(self.unclaimed)}" if self.unclaimed else said
+        said = f"{name}: " + "\n".join(claim.sentences(self.receipt))
+        return f"{said}\n{claim.to_check(self.path)}" if self.path is not None else said
 
     def as_json(self, reason: str) -> dict[str, Any]:
         """The same for programs."""
+        nothing = dict.fromkeys(
+            ["speed_up", "flags_share", "best_flags", "flags_alone", "over_best_flags", "candidate"], None
+        )
         return {
             "task": self.task,
             "ended": reason,
             "trials": self.trials,
             "outcomes": self.outcomes,
-            "speed_up": _plain(self.speed_up),
-            "best_flags": list(self.best_flags),
-            "flags_alone": _plain(self.flags_alone),
-            "over_best_flags": _plain(self.over_best_flags),
-            "candidate": self.winner.hash if self.winner else None,
-            "receipt": str(self.receipt) if self.receipt else None,
+            **(nothing if self.receipt is None else claim.as_json(self.receipt)),
+            "unclaimed": self.unclaimed,
+            "receipt": str(self.path) if self.path else None,
         }
 
 
-def _plain(speed_up: SpeedUp | None) -> dict[str, Any] | None:
-    return None if speed_up is None else dataclasses.asdict(speed_up)
-
-
-def publish(run: Run, archive: Archive, judge: Judge, here: Machine, folder: Path) -> Publication:
-    """Claim the run's best candidate, if its confirmation is a win."""
+def publish(run: Run, archive: Archive, judge: Timer, here: Machine, folder: Path) -> Publication:
+    """Claim the run's best candidate, if its confirmation is a win; what was claimed before is said again as it was."""
     outcomes = run.outcomes()
-    claim = Publication(run.task.name, sum(outcomes.values()), outcomes)
+    trials = sum(outcomes.values())
     best = run.best()
-    confirmed = None if best is None else archive.trial(best.trial).confirmation
-    if best is None or confirmed is None or confirmed.speed_up is None or not confirmed.speed_up.win:
-        return claim
-    winner = archive.candidate(best.hash)
-    baseline = best_flags(judge)
-    alone = over = None
-    if baseline.flags != run.task.build.flags:
-        alone, over = judge.judge(baseline).speed_up, judge.compare(winner, baseline).speed_up
-    receipt = folder / f"{run.record.name}.receipt.json"
-    write_receipt(
-        make_receipt(
-            run.task,
-            winner,
-            confirmed,
-            jail=judge.jail,
-            machine=here,
-            load=machine_facts.load(),
-            over_best_flags=over,
-            best_flags=baseline.flags,
-        ),
-        receipt,
-    )
-    return dataclasses.replace(
-        claim,
-        winner=winner,
-        speed_up=confirmed.speed_up,
-        best_flags=baseline.flags,
-        flags_alone=alone,
-        over_best_flags=over,
-        receipt=receipt,
-    )
+    if best is None:
+        return Publication(run.task.name, trials, outcomes)
+    trial, winner = archive.trial(best.trial), archive.candidate(best.hash)
+    if trial.confirmation is None or confirmation.confirmed(trial) is None or is_reference(run.task, winner):
+        reason = unclaimed(trial, itself=is_reference(run.task, winner))
+        return Publication(run.task.name, trials, outcomes, unclaimed=reason)
+    path = folder / f"{run.record.name}.receipt.json"
+    content, receipt = archive.published(trial), published(archive, trial)
+    if content is None or receipt is None:
+        content = packed(receipt_of(run.task, judge, winner, trial.confirmation, here))
+        archive.publish(trial, content)
+        receipt = unpacked(content, path)
+    write_receipt(content, path)
+    return Publication(run.task.name, trials, outcomes, receipt, path)
+
+
+def published(archive: Archive, trial: Trial) -> Receipt | None:
+    """What was claimed on a trial's present confirmation, if anything, and this version can read it."""
+    content = archive.published(trial)
+    if content is not None:
+        with suppress(ReceiptError):
+            return unpacked(content, Path("the stored receipt"))
+    return None
+
+
+def receipt_of(task: Task, judge: Timer, winner: Candidate, confirmed: Verdict, here: Machine) -> Receipt:
+    """The receipt of a confirmed win, with the winner timed beside the reference under its best flags."""
+    beside = beside_best_flags(task, judge, winner)
+    return make_receipt(task, winner, confirmed, beside, jail=judge.jail, machine=here, load=machine_facts.load())
+
+
+def unclaimed(trial: Trial, *, itself: bool = False) -> str:
+    """Why the leader of a run, found in this trial, is not claimed; "" where it never seemed to be a win."""
+    first = None if trial.verdict is None else trial.verdict.speed_up
+    found = f"The fastest, trial {trial.number}, was found at {first.rounded() if first else '?'}"
+    if itself:
+        return f"{found}, and is the reference itself: that was chance."
+    why = confirmation.failed(trial)
+    return f"{found}, but its confirmation in fresh processes failed: {why}." if why else ""

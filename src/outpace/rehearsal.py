@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from outpace.judge.jail import JailKind
 from outpace.judge.timing import Stopwatch
 from outpace.judge.verdict import Outcome
 from outpace.judge.worker import Failed
+from outpace.soundness import FAILED
 from outpace.task import Task
 
 # Below the first a call drowns in the round trip, above the second a verdict takes minutes.
@@ -60,14 +62,15 @@ class Rehearsal:
             cores = timing_cores(task.limits.threads)
             watch = Stopwatch(domain, self.jail, (program, program), cores, int.from_bytes(os.urandom(8), "little"))
             with exclusive(cores), kept_off(cores):
-                answered = watch.reference_answers(_INPUTS)
-                problems = [*redteam.weaknesses(domain, answered), *_unseen(answered)]
+                inputs = watch.some_inputs(_INPUTS)
+                answered = list(zip(inputs, watch.reference_answers(inputs), strict=True))
+                problems = [*redteam.weaknesses(domain, answered, watch.moved), *_unseen(answered)]
                 if problems:
                     return Rehearsed(problem="; ".join(problems))
-                seconds, _ = watch.rehearse()
+                plan = watch.rehearse()
             begin = time.perf_counter()
             domain.make_input(np.random.default_rng(0))
-            return Rehearsed(seconds, time.perf_counter() - begin)
+            return Rehearsed(plan.seconds / task.timing.bundle, time.perf_counter() - begin)
         except Failed as failure:
             return Rehearsed(problem=f"{failure.outcome}: {failure.reason}")
         except HarnessError as error:
@@ -77,6 +80,32 @@ class Rehearsal:
             return Rehearsed(problem=str(error), slow=True)
         except TaskError as error:
             return Rehearsed(problem=str(error))
+
+    def answers(self, task: Task, inputs: Sequence[Input]) -> list[Any]:
+        """What the reference says to these inputs, FAILED where it does not get to an answer."""
+        if not inputs:
+            return []
+        try:
+            return self._answered(ProgramDomain(task), inputs)
+        except (Failed, TaskError, HarnessError) as error:
+            if isinstance(error, HarnessError) and Outcome.TIMED_OUT not in str(error):
+                raise
+            # One of them took the whole process with it: the others have their answers in smaller company.
+            if len(inputs) == 1:
+                return [FAILED]
+            half = len(inputs) // 2
+            return self.answers(task, inputs[:half]) + self.answers(task, inputs[half:])
+
+    def _answered(self, domain: ProgramDomain, inputs: Sequence[Input]) -> list[Any]:
+        program = domain.program(self.jail, self._folder(domain.build_plan(reference(domain.task))))
+        timing = timing_cores(domain.task.limits.threads)
+        # Nothing is timed here: beside the timing cores it neither waits for another judge nor disturbs one.
+        cores = tuple(sorted(os.sched_getaffinity(0) - set(timing)))
+        watch = Stopwatch(
+            domain, self.jail, (program, program), cores or timing, int.from_bytes(os.urandom(8), "little")
+        )
+        with contextlib.nullcontext() if cores else exclusive(timing):
+            return watch.reference_answers(inputs)
 
     def _folder(self, plan: BuildPlan) -> Path:
         key = hashlib.sha256(repr((sorted(plan.files.items()), plan.commands)).encode()).hexdigest()[:16]

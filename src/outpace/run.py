@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from outpace import answer, exemplars, prompt, reward
+from outpace.aim import AIMS, FASTER
 from outpace.archive import Archive, Cost, RunRecord, Trial
 from outpace.budget import Budget, Spent, exhausted, left
 from outpace.candidate import Candidate, reference
@@ -24,6 +25,8 @@ from outpace.policies.base import Lesson, Policy, Prompt, Reply, Shown
 from outpace.task import Task
 
 FAILURES_SHOWN = 3
+# Under this key the archive notes why a run ended; nothing while it goes on.
+ENDED = "ended"
 
 
 class Examiner(Protocol):
@@ -31,6 +34,10 @@ class Examiner(Protocol):
 
     def judge(self, candidate: Candidate) -> Verdict:
         """The verdict on one candidate."""
+        ...
+
+    def confirm(self, candidate: Candidate) -> Verdict:
+        """The verdict again, on fresh inputs and with a process that lives long: what may be published."""
         ...
 
 
@@ -44,15 +51,16 @@ class Settings:
     group: int = 4
     # What the policy was set to, such as its model: another model under the same name is another run.
     policy: Mapping[str, Any] = field(default_factory=dict)
+    aim: str = FASTER.name
 
     def stored(self) -> dict[str, Any]:
-        """As the archive keeps them; a policy without settings is stored without any."""
-        kept = dataclasses.asdict(self)
-        return kept if self.policy else {name: value for name, value in kept.items() if name != "policy"}
+        """As the archive keeps them; a policy without settings and the usual aim are left out."""
+        usual = {"policy": {}, "aim": FASTER.name}
+        return {name: value for name, value in dataclasses.asdict(self).items() if usual.get(name) != value}
 
 
 class Run:
-    """One search for a faster candidate."""
+    """One search for candidates that serve an aim: faster ones, as a rule."""
 
     def __init__(
         self,
@@ -71,6 +79,7 @@ class Run:
         self.task = task
         self.policy = policy
         self.settings = settings
+        self.aim = AIMS[settings.aim]
         self.budget = budget
         self._archive = archive
         self._examiner = examiner
@@ -110,7 +119,8 @@ class Run:
         """Judge a reply that was paid for but not judged when the last process ended, and confirm what was not."""
         trial = self._archive.open_trial(self.record)
         found = (trial.number, self._judge_reply(trial)) if trial is not None and trial.state == "answered" else None
-        self._confirm_best()
+        # A confirmation that was too noisy was the machine's doing, and it may be quieter now.
+        self._confirm_best(noisy_too=True)
         return found
 
     def charge(self, cost: Cost) -> None:
@@ -131,6 +141,16 @@ class Run:
         self.charge(reply.cost)
         return dataclasses.replace(asked, text=f"{asked.text}\n{reminder}\n", remaining=self.remaining())
 
+    # The end of a run
+
+    def go_on(self) -> None:
+        """The run is at work from now on, whatever it had ended with."""
+        self._archive.note(self.record, ENDED, None)
+
+    def end(self, reason: str) -> None:
+        """Remember that the run ended, and why, for whoever looks at it later."""
+        self._archive.note(self.record, ENDED, reason)
+
     # What is known
 
     @property
@@ -147,8 +167,21 @@ class Run:
         return left(self.budget, self.spent)
 
     def best(self) -> Scored | None:
-        """The best candidate so far; its ratio is the confirmed one where there is a confirmation."""
+        """The best candidate so far, its ratio the confirmed one where there is a confirmation; an attack has none."""
         return self._archive.best(self.record)
+
+    def wins(self) -> list[Scored]:
+        """Every candidate that the judge calls a win, first found first."""
+        return [each for each in self._archive.scored(self.task.hash, self.record) if each.win]
+
+    def leader(self) -> tuple[Scored, Trial] | None:
+        """The best candidate so far and the trial that it stands on, whose confirmation may have failed."""
+        best = self.best()
+        return None if best is None else (best, self._archive.trial(best.trial))
+
+    def trial(self, number: int) -> Trial | None:
+        """What is known of the trial of this number."""
+        return self._archive.numbered(self.record, number)
 
     def outcomes(self) -> dict[str, int]:
         """How many trials ended in each way."""
@@ -172,7 +205,7 @@ class Run:
             for trial in self._archive.recent_failures(self.record, FAILURES_SHOWN)
             if trial.verdict is not None
         ]
-        text = prompt.render(self.task, self._reference, shown, failures, self._machine, self.remaining())
+        text = prompt.render(self.task, self._reference, shown, failures, self._machine, self.remaining(), self.aim)
         parent = shown[-1][0] if shown else self._reference
         return self._archive.ask(self.record, text, [each.hash for each in choice.shown], parent.hash)
 
@@ -198,7 +231,8 @@ class Run:
             return self._settle(
                 trial, parsed.analysis, parsed.design, None, Verdict(Outcome.UNUSABLE, parsed.reason), None
             )
-        known = self._known_verdict(parsed.candidate)
+        # Equal bytes alone share a verdict: __LINE__ makes other code of a comment's worth of lines.
+        known = self._archive.find_verdict(self.task.hash, parsed.candidate.hash, self._machine.key, aim=self.aim)
         duplicate_of, verdict = known if known is not None else (None, self._examiner.judge(parsed.candidate))
         settled = self._settle(trial, parsed.analysis, parsed.design, parsed.candidate, verdict, duplicate_of)
         self._confirm_best()
@@ -226,14 +260,6 @@ class Run:
         )
         return settled.verdict or verdict
 
-    def _known_verdict(self, candidate: Candidate) -> tuple[int, Verdict] | None:
-        """A verdict on equal sources, or on sources that differ in comments and spacing alone."""
-        for hash_ in (candidate.hash, *self._archive.lookalikes(candidate)):
-            known = self._archive.find_verdict(self.task.hash, hash_, self._machine.key)
-            if known is not None:
-                return known
-        return None
-
     def _lessons(self, trial: Trial, candidate: Candidate | None, verdict: Verdict) -> list[Lesson]:
         """This trial and the rest of its group, with each one's advantage."""
         first = trial.number - self.settings.group + 1
@@ -248,7 +274,7 @@ class Run:
             if first <= each.number < trial.number
         ]
         members.append((trial.number, trial.parent, candidate, verdict))
-        rewards = [None if found is None else reward.reward(found) for _, _, _, found in members]
+        rewards = [None if found is None else self.aim.reward(found) for _, _, _, found in members]
         gains = reward.advantages(rewards, reward.NOISE)
         return [
             Lesson(number, self._candidate_of(parent), proposed, gain)
@@ -256,7 +282,7 @@ class Run:
             if proposed is not None and gain is not None
         ]
 
-    def _confirm_best(self) -> None:
+    def _confirm_best(self, *, noisy_too: bool = False) -> None:
         """Time the leading candidate again in fresh processes with fresh seeds; only that figure is ever published."""
         for _ in range(self._judged() + 1):
             best = self.best()
@@ -264,9 +290,10 @@ class Run:
             if best is None or not best.win:
                 return
             trial = self._archive.trial(best.trial)
-            if trial.confirmation is not None:
+            known = trial.confirmation
+            if known is not None and not (noisy_too and known.outcome is Outcome.TOO_NOISY):
                 return
-            verdict = self._examiner.judge(self._archive.candidate(best.hash))
+            verdict = self._examiner.confirm(self._archive.candidate(best.hash))
             self._archive.confirm(trial, verdict)
             if verdict.outcome is Outcome.TOO_NOISY:
                 return

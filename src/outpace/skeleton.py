@@ -12,7 +12,9 @@ from pathlib import PurePosixPath
 from outpace import skeleton_text
 from outpace.c_source import CFunction, defined_functions, find_function
 from outpace.errors import TaskError
-from outpace.skeleton_c import VARIANTS, plan_c
+from outpace.lines import lines
+from outpace.skeleton_c import variants
+from outpace.skeleton_glue import plan_c
 from outpace.skeleton_python import PythonFunction, choices, defined_python, find_python, make_lines
 from outpace.skeleton_text import judge_file, variable
 
@@ -69,13 +71,28 @@ class Skeleton:
 
     def sized(self, size: int) -> Skeleton:
         """The same with inputs of another size."""
-        judge = skeleton_text.resized(self.files["judge.py"].decode(), size)
+        return self._with(skeleton_text.resized(self.judge, size))
+
+    def edged(self, sizes: Sequence[int]) -> Skeleton:
+        """The same with edge inputs of these sizes."""
+        return self._with(skeleton_text.edged(self.judge, sizes))
+
+    def roomier(self, factor: int) -> Skeleton:
+        """The same with so many times the room for answers of unknown length."""
+        return self._with(skeleton_text.roomier(self.judge, factor))
+
+    @property
+    def judge(self) -> str:
+        """The text of judge.py."""
+        return self.files["judge.py"].decode()
+
+    def _with(self, judge: str) -> Skeleton:
         return replace(self, files={**self.files, "judge.py": judge.encode()})
 
     def line(self, file: str, start: str, what: str) -> Gap:
         """The line of a file that starts so, for something found wrong with it later."""
-        lines = self.files[file].decode().splitlines()
-        return Gap(file, next(at for at, text in enumerate(lines, 1) if text.startswith(start)), what)
+        rows = lines(self.files[file].decode())
+        return Gap(file, next(at for at, text in enumerate(rows, 1) if text.startswith(start)), what)
 
 
 def skeletons(source: Source, function: str, *, name: str, glue: bool = False) -> list[Skeleton]:
@@ -87,7 +104,7 @@ def skeletons(source: Source, function: str, *, name: str, glue: bool = False) -
         known = ", ".join((".py", *C_SUFFIXES, *CPP_SUFFIXES))
         raise TaskError(f"{source.main} is neither C, C++ nor Python: its name should end with one of {known}")
     found_c = _c(source, function)
-    made = [_c_skeleton(source, found_c, name, variant) for variant in VARIANTS]
+    made = [_c_skeleton(source, found_c, name, variant) for variant in variants(found_c)]
     return [each for at, each in enumerate(made) if each.files not in [earlier.files for earlier in made[:at]]]
 
 
@@ -128,13 +145,13 @@ def _c_skeleton(source: Source, function: CFunction, name: str, variant: str) ->
 
 def _comment_above(text: str, line: int) -> str:
     """The comment that ends right above a definition, without its marks."""
-    lines = [each.strip() for each in text.splitlines()[: line - 1]]
+    above = [each.strip() for each in lines(text)[: line - 1]]
     taken: list[str] = []
-    while lines and lines[-1].startswith("//"):
-        taken.insert(0, lines.pop())
-    if not taken and lines and lines[-1].endswith("*/"):
-        while lines:
-            taken.insert(0, lines.pop())
+    while above and above[-1].startswith("//"):
+        taken.insert(0, above.pop())
+    if not taken and above and above[-1].endswith("*/"):
+        while above:
+            taken.insert(0, above.pop())
             if "/*" in taken[0]:
                 break
     words = re.sub(r"^[/*\s]+|[*/\s]+$", "", " ".join(re.sub(r"^(?://+|/\*+|\*+/?)", "", each) for each in taken))
@@ -250,7 +267,7 @@ def _gaps(files: Mapping[str, bytes]) -> list[Gap]:
     for name in files:
         if name != "judge.py" and not name.startswith(_GLUE):
             continue
-        for number, line in enumerate(files[name].decode().splitlines(), 1):
+        for number, line in enumerate(lines(files[name].decode()), 1):
             if FILL_IN in line and ("NotImplementedError" in line or line.startswith("#error")):
                 found.append(Gap(name, number, re.sub(r"(?<!\\)[\"']\)?$", "", line.partition(FILL_IN)[2])))
     return found

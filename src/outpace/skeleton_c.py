@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from outpace.c_source import CFunction, CParameter, loop_bounds, unbound
 from outpace.judge.abi import C_TYPES
-from outpace.skeleton_text import TAKEN
+from outpace.skeleton_text import TAKEN, drawn
 
-GLUE_NAME = "outpace_entry"
-# What differs between two attempts at the same function; the jail tells which of them works.
-VARIANTS = ("", "in place", "small values")
+# What differs between two attempts at the same function; the jail and the sanitizers tell which of them works. Numbers
+# are as large as the function can take without overflowing: in small ones, bits above them could be dropped unnoticed.
+_RANGES = ("any values", "large values", "", "naturals", "small values")
+_PLACES = ("", "in place")
+_SOLVES = re.compile(r"/=?\s*\(?\w+\s*\[|\bsqrtf?\s*\(")
 
 _LENGTH = re.compile(
     r"(?:^|_)(?:[nN]|[mM]|LEN|SIZE|len|length|size|sz|count|cnt|num|bytes|nbytes|total|rows?|cols?|columns|width|height|w|h|d|dim|nmemb|elements?)s?(?:$|_|\d)"
@@ -38,121 +40,39 @@ class Guess:
     lines: list[str] = field(default_factory=list)
     values: dict[str, str] = field(default_factory=dict)
     tolerance: float = 0.0
+    # The number of elements that an answer of unknown length gets.
+    room: str = ""
 
 
-@dataclass(frozen=True)
-class CPlan:
-    """How a C function is judged: the declaration that is called, a wrapper where one is needed, and its inputs."""
-
-    declaration: str
-    glue: str
-    guess: Guess
-
-
-def plan_c(function: CFunction, source: str, *, cpp: bool, variant: str = "") -> CPlan:
-    """The plan for one function in `source`."""
-    unclear = [parameter for parameter in function.parameters if not parameter.plain]
-    if (
-        unclear
-        or function.member
-        or (not function.returns and not function.returns_stars)
-        or function.returns_stars > 1
-    ):
-        return _by_hand(function, source, unclear, cpp)
-    if function.returns_stars:
-        return _returned_pointer(function, source, cpp, variant)
-    guess = guess_c(function, variant)
-    if function.static or not function.c_linkage:
-        call = f"{function.scope}{function.name}({', '.join(each.name for each in function.parameters)})"
-        body = f"{call};" if function.returns == "void" else f"return {call};"
-        declared = _declaration(GLUE_NAME, function.returns, function.parameters)
-        why = "static" if function.static else "C++"
-        return CPlan(
-            declared, _glue(source, declared, [body], cpp, f"{function.name} is {why}: this gives it a C name."), guess
-        )
-    return CPlan(_declaration(function.name, function.returns, function.parameters), "", guess)
+def variants(function: CFunction) -> tuple[str, ...]:
+    """The attempts at one function, likeliest first."""
+    # What divides by an element or takes a root solves or factors: a matrix of mere chance leads it to infinity.
+    solving = ("dominant", "dominant, in place") if _SOLVES.search(function.body) else ()
+    ranges = [", ".join(filter(None, (place, values))) for values in _RANGES for place in _PLACES]
+    reads_text = any(each.stars and each.c_type == "char" for each in function.parameters)
+    numeric = re.search(r"csv|num|digit|parse_?(?:int|float|double)|ato[ifl]|sum", function.name, re.IGNORECASE)
+    texts = ("numbers", "numbers, small values") if reads_text else ()
+    return (*solving, *(texts if numeric else ()), *ranges, *(() if numeric else texts))
 
 
-def _returned_pointer(function: CFunction, source: str, cpp: bool, variant: str) -> CPlan:
-    """A pointer means nothing outside its process: hand back where it points to, or the text it points to."""
-    guess = guess_c(function, "")
-    arguments = ", ".join(each.name for each in function.parameters)
-    call = f"{function.scope}{function.name}({arguments})"
-    base = next((each for each in function.parameters if each.stars and each.c_type == function.returns), None)
-    if base is not None and variant == "":
-        declared = _declaration(GLUE_NAME, "int64_t", function.parameters)
-        body = [f"const {function.returns} *found = {call};", f"return found ? (int64_t)(found - {base.name}) : -1;"]
-        return CPlan(
-            declared, _glue(source, declared, body, cpp, "A place inside an argument is told by its offset."), guess
-        )
-    if function.returns not in ("char", "unsigned char"):
-        return _by_hand(function, source, [], cpp)
-    text = CParameter("outpace_text", "char", 1, False, 0, "char *outpace_text")
-    declared = _declaration(GLUE_NAME, "int64_t", (*function.parameters, text))
-    body = [
-        f"const char *made = (const char *){call};",
-        "int64_t length = 0;",
-        "if (!made) return -1;",
-        "for (; made[length] && length < 65536; length++) outpace_text[length] = made[length];",
-        "return length;",
-    ]
-    guess.values["outpace_text"] = 'Output(65536, "int8")'
-    return CPlan(declared, _glue(source, declared, body, cpp, "The text that is returned is copied out."), guess)
+def guess_c(function: CFunction, variant: str = "", containers: Collection[str] = ()) -> Guess:
+    """Lines that make arguments for a function whose parameters are numbers and pointers to numbers.
 
-
-def _by_hand(function: CFunction, source: str, unclear: Sequence[CParameter], cpp: bool) -> CPlan:
-    """A wrapper with one line missing: only a person knows how its arguments are made from bytes and numbers."""
-    given = CParameter("text", "char", 1, True, 0, ""), CParameter("bytes", "int64_t", 0, False, 0, "")
-    declared = _declaration(GLUE_NAME, "int64_t", given)
-    if function.member:
-        what = "it is a method or a template"
-    elif unclear:
-        what = "it takes " + ", ".join(f"'{each.text}'" for each in unclear)
-    else:
-        what = "it returns what is no number"
-    missing = (
-        f'#error "fill in: make the arguments of {function.name} from text and bytes, call it, '
-        f'return a number that depends on its answer ({what})"'
-    )
-    guess = Guess()
-    guess.lines.append("size = int(rng.integers(SIZE // 2, SIZE + 1))")
-    guess.lines.append("text = make_text(rng, size).encode()")
-    guess.values = {"text": "text", "bytes": "len(text)"}
-    why = f"{function.head}"
-    return CPlan(declared, _glue(source, declared, [missing], cpp, why), guess)
-
-
-def _glue(source: str, declared: str, body: Sequence[str], cpp: bool, why: str) -> str:
-    lines = [f"// {why}", "#include <stdint.h>", f'#include "{source}"', ""]
-    linkage = 'extern "C" ' if cpp else ""
-    # Declared before it is defined, for -Wmissing-prototypes.
-    lines += [f"{linkage}{declared};", f"{linkage}{declared} {{"]
-    lines += [f"{'' if line.startswith('#') else '    '}{line}" for line in body]
-    return "\n".join([*lines, "}"]) + "\n"
-
-
-def _declaration(name: str, returns: str, parameters: Sequence[CParameter]) -> str:
-    declared = ", ".join(
-        f"{'const ' if each.const and each.stars else ''}{each.c_type} {'*' if each.stars else ''}{each.name}"
-        for each in parameters
-    )
-    return f"{returns} {name}({declared or 'void'})"
-
-
-def guess_c(function: CFunction, variant: str = "") -> Guess:
-    """Lines that make arguments for a function whose parameters are numbers and pointers to numbers."""
+    `containers` names the numbers that are sizes of containers, and so always the lengths of their arrays.
+    """
     renamed = {each.name: f"{each.name}_" for each in function.parameters if each.name in TAKEN}
     body = re.sub(r"[A-Za-z_]\w*", lambda word: renamed.get(word[0], word[0]), function.body)
     parameters = tuple(replace(each, name=renamed.get(each.name, each.name)) for each in function.parameters)
-    guess = _CGuesser(replace(function, body=body, parameters=parameters), variant).guess()
+    guess = _CGuesser(replace(function, body=body, parameters=parameters), variant, containers).guess()
     original = {new: old for old, new in renamed.items()}
     guess.values = {original.get(name, name): value for name, value in guess.values.items()}
     return guess
 
 
 class _CGuesser:
-    def __init__(self, function: CFunction, variant: str) -> None:
-        self.function, self.variant, self.body = function, variant, function.body
+    def __init__(self, function: CFunction, variant: str, containers: Collection[str]) -> None:
+        self.function, self.body = function, function.body
+        self.variant = tuple(variant.split(", "))
         self.pointers = [each for each in function.parameters if each.stars]
         self.integers = [
             each for each in function.parameters if not each.stars and np.dtype(C_TYPES[each.c_type]).kind in "iu"
@@ -161,18 +81,25 @@ class _CGuesser:
         self.bounds = {name: bound for name, bound in loop_bounds(self.body).items() if name not in self.names}
         self.extents = {each.name: self._extent(each) for each in self.pointers}
         self.capacities: dict[str, str] = {}
+        # The size of a container, and the array whose length it is.
+        self.measured = {f"{each.name}_size": each.name for each in self.pointers if f"{each.name}_size" in containers}
         self.lengths = self._lengths()
         self.made = Guess()
 
     def guess(self) -> Guess:
         made = self.made
         if self.pointers and not self.lengths:
-            made.lines.append("size = int(rng.integers(SIZE // 2, SIZE + 1))")
+            made.lines.append(drawn("size"))
         square = any("*" in extent for extent in self.extents.values()) or self._flat_matrix()
         for name in self.lengths:
             # A square of values takes as long as a line of as many.
-            most = "SIDE" if square else "SIZE"
-            made.lines.append(f"{name} = int(rng.integers({most} // 2, {most} + 1))")
+            made.lines.append(drawn(name, "side" if square else "most"))
+        for each in self.integers:
+            # A number that decides how long an array is, is drawn before the array is made.
+            decides = not self.pointers or any(_mentions(extent, each.name) for extent in self.extents.values())
+            if each.name not in self.lengths and decides:
+                made.lines.append(f"{each.name} = {self._number(each)}")
+                made.values[each.name] = each.name
         inputs = [each for each in self.pointers if not self._filled(each)]
         for each in sorted(inputs, key=lambda one: bool(self._is_text(one) and _PATTERN.search(one.name))):
             self._array(each)
@@ -180,12 +107,15 @@ class _CGuesser:
             if self._filled(each):
                 made.values[each.name] = f'Output({self._output_length(each)}, "{np.dtype(C_TYPES[each.c_type]).name}")'
         for each in self.function.parameters:
-            if not each.stars and each.name not in self.lengths:
+            if not each.stars and each.name not in self.lengths and each.name not in made.values:
                 made.values[each.name] = self._number(each)
         for name in self.lengths:
             made.values[name] = name
+        for name, pointer in self.measured.items():
+            made.values[name] = f"len({pointer})"
         made.values = {each.name: made.values[each.name] for each in self.function.parameters}
         kinds = [each.c_type for each in self.pointers if not each.const] + [self.function.returns]
+        made.room = self._room()
         made.tolerance = 1e-4 if "float" in kinds else 1e-9 if "double" in kinds else 0.0
         return made
 
@@ -203,11 +133,14 @@ class _CGuesser:
         for each in self.integers:
             if self._is_text_mark(each) or self._cases(each.name) or _FLAG.search(each.name):
                 continue
+            owner = self.measured.get(each.name)
+            if owner is not None and (extent := self.extents[owner]) and not _mentions(extent, each.name):
+                continue  # its array is as long as another one
             # A capacity belongs to what is filled, and follows from the lengths of what is read.
             if (
                 _CAPACITY.search(each.name)
-                and _LENGTH.search(each.name)
-                and any(self._filled(one) for one in self.pointers)
+                and (_LENGTH.search(each.name) or re.search(r"(?:^|_)cap(?:acity)?$", each.name))
+                and any(not one.const for one in self.pointers)
             ):
                 self.capacities[each.name] = ""
             elif (
@@ -233,14 +166,16 @@ class _CGuesser:
         return found
 
     def _length_of(self, pointer: CParameter) -> str:
-        if pointer.fixed:
-            return str(pointer.fixed)
         if extent := self.extents[pointer.name]:
             return extent
         if not self.lengths:
             return "size"
         if self._flat_matrix():
             return " * ".join(self.lengths)
+        # Beside an array of rows and columns, what is read in a way nobody can tell is one as well.
+        products = [extent for extent in self.extents.values() if re.fullmatch(r"\w+( \* \w+)+", extent)]
+        if products and re.search(rf"\b{re.escape(pointer.name)}\s*\[[^\]]*\*", self.body):
+            return products[0]
         stem = re.sub(r"_?(?:data|buf|ptr|str)$|^p_", "", pointer.name)
         own = [name for name in self.lengths if _own_length(name, pointer.name)]
         own += [name for name in self.lengths if len(stem) > 1 and stem.lower() in name.lower()]
@@ -258,36 +193,58 @@ class _CGuesser:
         return len(dims) >= 2 and not any(self.extents.values())
 
     def _extent(self, pointer: CParameter) -> str:
+        if declared := self._declared(pointer):
+            return declared
         found = []
-        for index in re.findall(rf"\b{re.escape(pointer.name)}\s*\[([^\[\]]+)\]", self.body):
+        name = re.escape(pointer.name)
+        # Places in it: `x[i]`, and `x + i * n` where a row begins.
+        ahead = re.findall(rf"\b{name}\s*\+(?![+=])\s*([^;,\[\])]+)[;,\])]", self.body)
+        for index in [*re.findall(rf"\b{name}\s*\[([^\[\]]+)\]", self.body), *ahead]:
             extent = unbound(index, self.bounds, self.names)
             if extent is None or set(re.findall(r"[A-Za-z_]\w*", extent)) - self.names:
                 return ""
             found.append(extent)
         # Numbers alone (`x[0]`) are the first few elements of something longer.
         named = [extent for extent in dict.fromkeys(found) if re.search(r"[A-Za-z_]", extent)]
-        if not named or re.search(rf"\b{re.escape(pointer.name)}\s*(?:\+|\+\+|--|,|\))", self.body):
+        if not named or re.search(rf"\b{name}\s*(?:\+[+=]|--|-=|,|\))|\+\+\s*{name}\b", self.body):
             return ""
         plain = [extent.removesuffix(" + 1") for extent in named]
         return max(named, key=len) if len(set(plain)) == 1 or len(named) == 1 else f"max({', '.join(named)})"
+
+    def _declared(self, pointer: CParameter) -> str:
+        """The extent that brackets in the declaration tell, such as `double a[n][m]`."""
+        dims = list(pointer.dims)
+        if len(dims) > 1 and not dims[0]:
+            rows = [
+                unbound(index, self.bounds, self.names)
+                for index in re.findall(rf"\b{re.escape(pointer.name)}\s*\[([^\[\]]+)\]\s*\[", self.body)
+            ]
+            dims[0] = max((each for each in rows if each), key=len, default="")
+        if not dims or not all(re.fullmatch(r"[\w\s+*()-]+", each) for each in dims):
+            return ""
+        if {word for each in dims for word in re.findall(r"[A-Za-z_]\w*", each)} - self.names:
+            return ""
+        if len(dims) == 1 and dims[0].isdigit():
+            return dims[0]
+        return " * ".join(each if re.fullmatch(r"\w+", each) else f"({each})" for each in dims)
 
     # Arrays
 
     def _filled(self, pointer: CParameter) -> bool:
         """Whether a pointer is written and never read: an Output."""
-        if pointer.const or self.variant == "in place":
+        if pointer.const or "in place" in self.variant:
             return False
         name = re.escape(pointer.name)
         uses = len(re.findall(rf"\b{name}\b", self.body))
-        writes = len(re.findall(rf"\b{name}\s*\[[^\]]*\]\s*=(?!=)|\*\s*{name}\s*(?:\+\+)?\s*=(?!=)", self.body))
+        writes = len(re.findall(rf"\b{name}\s*(?:\[[^\]]*\]\s*)+=(?!=)|\*\s*{name}\s*(?:\+\+)?\s*=(?!=)", self.body))
         return bool(uses and uses == writes) or bool(_OUTPUT.search(pointer.name) and not self._read_first(name))
 
     def _read_first(self, name: str) -> bool:
-        return bool(re.search(rf"\b{name}\s*\[[^\]]*\]\s*(?:[-+*/|&^]|<<|>>)=", self.body))
+        return bool(re.search(rf"\b{name}\s*(?:\[[^\]]*\]\s*)+(?:[-+*/|&^]|<<|>>)=", self.body))
 
     def _output_length(self, pointer: CParameter) -> str:
         name = re.escape(pointer.name)
-        if pointer.fixed or self.extents[pointer.name]:
+        if self.extents[pointer.name]:
             return self._length_of(pointer)
         if not re.search(rf"\b{name}\s*(?:\[|\+)|\({name}|,\s*{name}\b", self.body) and re.search(
             rf"\*\s*{name}\s*=", self.body
@@ -297,11 +254,14 @@ class _CGuesser:
         return self._room()
 
     def _room(self) -> str:
-        base = " + ".join(self.lengths) or ("size" if self.pointers else "SIZE")
-        return f"2 * ({base}) + 64" if "+" in base else f"2 * {base} + 64"
+        own = () if self.pointers else (each.name for each in self.integers)
+        base = " + ".join(self.lengths or own) or ("size" if self.pointers else "most")
+        return f"ROOM * ({base}) + 64" if "+" in base else f"ROOM * {base} + 64"
 
     def _array(self, pointer: CParameter) -> None:
         made, length, name = self.made, self._length_of(pointer), pointer.name
+        if self.capacities and not pointer.const and not self.extents[name]:
+            length = self._room()
         if self._is_text(pointer):
             known = [
                 value
@@ -314,7 +274,11 @@ class _CGuesser:
                 self._set_length(pointer, f"len({name})")
             else:
                 maker = "make_json" if re.search("json", f"{self.function.name} {name}", re.IGNORECASE) else "make_text"
-                made.lines.append(f"{name} = {maker}(rng, {length}).encode()")
+                maker = "make_numbers" if "numbers" in self.variant else maker
+                # A zero byte follows what is const; a text that may be changed has to bring its own.
+                end = "" if pointer.const or self.lengths else ' + b"\\0"'
+                digits = ", 3" if maker == "make_numbers" and "small values" in self.variant else ""
+                made.lines.append(f"{name} = {maker}(rng, {length}{digits}).encode(){end}")
         else:
             made.lines.append(f"{name} = {self._values(pointer, length)}")
         made.values[name] = name
@@ -330,18 +294,25 @@ class _CGuesser:
         dtype = np.dtype(C_TYPES[pointer.c_type])
         name = re.escape(pointer.name)
         if dtype.kind == "f":
-            return f"rng.standard_normal({length}){'.astype(np.float32)' if dtype.itemsize == 4 else ''}"
+            single = ".astype(np.float32)" if dtype.itemsize == 4 else ""
+            square = re.fullmatch(r"(\w+) \* \1", length)
+            if "dominant" in self.variant and square:
+                return f"make_matrix(rng, {square[1]}){single}"
+            return f"rng.standard_normal({length}){single}"
         if dtype.kind == "b":
             return f"rng.integers(0, 2, {length}).astype(bool)"
-        if self.variant == "small values" or (dtype.itemsize > 1 and re.search(rf"\[\s*{name}\s*\[", self.body)):
+        if "small values" in self.variant or (dtype.itemsize > 1 and re.search(rf"\[\s*{name}\s*\[", self.body)):
             # Used as indices: anything beyond the arrays would read what nobody gave.
-            most = 8 if self.variant == "small values" else f"max({length}, 1)"
+            most = 8 if "small values" in self.variant else f"max({length}, 1)"
             return f"rng.integers(0, {most}, {length}, dtype=np.{dtype.name})"
         if dtype.itemsize == 1:
-            low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
-            return f"rng.integers({low}, {high}, {length}, dtype=np.{dtype.name}, endpoint=True)"
-        low = 0 if dtype.kind == "u" else -1000
-        drawn = f"rng.integers({low}, 1001, {length}, dtype=np.{dtype.name})"
+            return f"make_bytes(rng, {length})" + ("" if dtype.kind == "u" else ".view(np.int8)")
+        if "any values" in self.variant:
+            low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+        else:
+            high = 1_000_000 if "large values" in self.variant and dtype.itemsize > 2 else 1000
+            low = 0 if dtype.kind == "u" or "naturals" in self.variant else -high
+        drawn = f"rng.integers({low}, {high}, {length}, dtype=np.{dtype.name}, endpoint=True)"
         return (
             f"np.sort({drawn})"
             if re.search(r"sorted|binary_?search|bsearch", f"{self.function.name} {pointer.name}", re.IGNORECASE)
@@ -360,7 +331,7 @@ class _CGuesser:
         name, dtype = number.name, np.dtype(C_TYPES[number.c_type])
         length = next(iter(self.lengths), "size")
         if name in self.capacities:
-            return self._room()
+            return f"tight(rng, {self._room()}, most)"
         if dtype.kind == "f":
             return "float(rng.uniform(0.1, 2.0))"
         if dtype.kind == "b" or _FLAG.search(name):
@@ -374,9 +345,9 @@ class _CGuesser:
             return f"int(rng.integers(0, 1 << {bits}))"
         if not self.pointers:
             most = np.iinfo(dtype).max
-            return f"int(rng.integers(1, {f'min(SIZE, {most})' if most < 1 << 20 else 'SIZE'} + 1))"
+            return f"int(rng.integers(1, {f'min(most, {most})' if most < 1 << 20 else 'most'} + 1))"
         if _PLACE.search(name):
-            return "0"
+            return f"int(rng.integers(0, {length} // 4 + 1))"
         if _END.search(name):
             return f"{length} - 1"
         wanted = next(
@@ -398,3 +369,7 @@ def _own_length(number: str, pointer: str) -> bool:
     return bool(
         re.fullmatch(rf"(?:n|num|len|size)_?{word}|{word}_?(?:n|num|len|length|size|count|sz)", number, re.IGNORECASE)
     )
+
+
+def _mentions(expression: str, name: str) -> bool:
+    return bool(re.search(rf"\b{re.escape(name)}\b", expression))

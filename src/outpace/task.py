@@ -87,16 +87,29 @@ class Checking:
     """How an answer is checked when the task's judge has no `check` of its own."""
 
     file: str = "judge.py"
+    # How far a number may be off relative to its expected value, and how far in any case.
     tolerance: float = 0.0
+    floor: float = 0.0
     allow_nonfinite: bool = False
+
+    @property
+    def agreement(self) -> str:
+        """How closely numbers must agree, in words; "" where they must be equal."""
+        relative = f"a relative {self.tolerance:g}" if self.tolerance else ""
+        absolute = f"an absolute {self.floor:g}" if self.floor else ""
+        return " plus ".join(filter(None, (relative, absolute)))
 
 
 @dataclass(frozen=True)
 class Timing:
-    """How sure a claim must be, and how long one timed sample lasts."""
+    """How sure a claim must be, how long one timed turn lasts, and what use of the code a figure stands for."""
 
     margin: float = 1.01
     sample_ms: float = 10.0
+    # How many inputs are asked as one question. Above 1 the figure is a throughput: a candidate sees them together.
+    bundle: int = 1
+    # Calls that a process of the user's makes; once-work is spread over them. 0: what the reference makes in 10 s.
+    lifetime: int = 0
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from outpace import task as parts
 from outpace.candidate import BEGIN, END, closes_region, has_regions, opens_region
 from outpace.errors import TaskError
 from outpace.judge.abi import parse_declaration
+from outpace.lines import has_lone_return, lines
 
 # A task's folder holds sources, not data: inputs are made by judge.py from a seed.
 _FOLDER_LIMIT = 4 << 20
@@ -135,12 +136,17 @@ def _place_problem(task: parts.Task) -> str:
 def _region_problem(task: parts.Task) -> str:
     for name in task.editable:
         try:
-            lines = task.text(name).splitlines()
+            text = task.text(name)
         except UnicodeDecodeError:
             return f"editable file '{name}' is not UTF-8 text"
-        if not has_regions(task.text(name)):
+        if BEGIN in text and has_lone_return(text):
+            return (
+                f"'{name}' has regions, and a carriage return without a newline after it; end its lines with newlines"
+            )
+        if not has_regions(text):
             continue
-        marks = [BEGIN if opens_region(line) else END for line in lines if opens_region(line) or closes_region(line)]
+        rows = lines(text)
+        marks = [BEGIN if opens_region(line) else END for line in rows if opens_region(line) or closes_region(line)]
         if marks != [BEGIN, END] * (len(marks) // 2):
             return f"'{name}': every '{BEGIN}' needs an '{END}' after it"
     return ""
@@ -186,6 +192,14 @@ def _number_problem(task: parts.Task) -> str:
         return f"[timing] margin = {timing.margin} must lie between 1.0 and 2.0"
     if not 1.0 <= timing.sample_ms <= 1000.0:
         return f"[timing] sample_ms = {timing.sample_ms} must lie between 1 and 1000"
-    if not 0 <= task.checking.tolerance < math.inf:
-        return f"[checking] tolerance = {task.checking.tolerance} must be a number from 0 up"
+    if not 1 <= timing.bundle <= 65536:
+        return f"[timing] bundle = {timing.bundle} must lie between 1 and 65536"
+    if timing.bundle > 1 and task.entry.kind == "command":
+        return "[timing] bundle is for functions; each call of a command is a process of its own"
+    if timing.lifetime < 0:
+        return f"[timing] lifetime = {timing.lifetime} must be a number of calls, or 0"
+    if not 0 <= task.checking.tolerance < 1:
+        return f"[checking] tolerance = {task.checking.tolerance} must be from 0 to below 1: 1 lets any zero pass"
+    if not 0 <= task.checking.floor < math.inf:
+        return f"[checking] floor = {task.checking.floor} must be a number from 0 up"
     return ""

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from outpace.candidate import BEGIN, END, Candidate, has_regions
+from outpace.candidate import Candidate, closes_region, has_regions, opens_region
 from outpace.errors import TaskError
 from outpace.task import Task
 
@@ -206,9 +206,9 @@ def _editable(lines: Sequence[str]) -> list[tuple[int, int]]:
     stretches: list[tuple[int, int]] = []
     begin: int | None = None
     for at, line in enumerate(lines):
-        if BEGIN in line:
+        if opens_region(line):
             begin = at + 1
-        elif END in line and _words(line)[:2] != ["end", "alternatives"] and begin is not None:
+        elif closes_region(line) and begin is not None:
             stretches.append((begin, at))
             begin = None
     return stretches

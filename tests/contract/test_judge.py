@@ -11,6 +11,7 @@ from outpace.candidate import Candidate, reference
 from outpace.errors import TaskError
 from outpace.judge.jail import JailKind
 from outpace.judge.judge import Judge
+from outpace.judge.schedule import Plan
 from outpace.judge.timing import Stopwatch
 from outpace.judge.verdict import Outcome
 from outpace.task import Task
@@ -188,7 +189,7 @@ def test_a_python_candidate_that(name: str, jail: JailKind, judge_of: MakeJudge)
     assert (outcome, words in reason) == (expected, True), reason
 
 
-def rehearse(judge: Judge, candidate: Candidate) -> tuple[float, float]:
+def rehearse(judge: Judge, candidate: Candidate) -> Plan:
     """Build and check without timing, for tests that are about answers alone."""
     own, theirs = judge._reference_folder(), judge._build(candidate)
     programs = (judge.domain.program(judge.jail, own), judge.domain.program(judge.jail, theirs))
@@ -199,7 +200,7 @@ def test_python_sees_the_packages_it_was_given(jail: JailKind, judge_of: MakeJud
     source = "import numpy as np\ndef solve(x):\n    return np.sort(x)\n"
     judge = "def make_input(rng):\n    return {'x': rng.random(5000)}\n"
     task = python_task(source, judge, '[environment]\npackages = ["numpy"]')
-    assert min(rehearse(judge_of(task, jail), reference(task))) > 0
+    assert rehearse(judge_of(task, jail), reference(task)).seconds > 0
 
 
 def test_set_up_data_reaches_the_worker_once(jail: JailKind, judge_of: MakeJudge) -> None:
@@ -221,7 +222,7 @@ def test_set_up_data_reaches_the_worker_once(jail: JailKind, judge_of: MakeJudge
     from outpace.taskfile import make_task
 
     task = make_task(task.folder, files)
-    assert min(rehearse(judge_of(task, jail), reference(task))) > 0
+    assert rehearse(judge_of(task, jail), reference(task)).seconds > 0
 
 
 def test_a_command_gets_files_and_streams(jail: JailKind, judge_of: MakeJudge) -> None:
@@ -247,7 +248,7 @@ def test_a_command_gets_files_and_streams(jail: JailKind, judge_of: MakeJudge) -
         return "" if output["exit"] == 2 else "exit"
     """
     task = command_task(source, judge, 'outputs = ["out.txt"]')
-    assert min(rehearse(judge_of(task, jail), reference(task))) > 0
+    assert rehearse(judge_of(task, jail), reference(task)).seconds > 0
 
 
 def test_arrays_in_place_and_returned_values_come_back(jail: JailKind, judge_of: MakeJudge) -> None:
@@ -278,7 +279,10 @@ def test_arrays_in_place_and_returned_values_come_back(jail: JailKind, judge_of:
         "int32_t arrange(int32_t *values, uint16_t n, float scale, float *out, const char *text)",
         judge,
     )
-    assert min(rehearse(judge_of(task, jail), reference(task))) > 0
+    judge_here = judge_of(task, jail)
+    assert rehearse(judge_here, reference(task)).seconds > 0
+    outcome, reason = verdict_of(judge_here, attempt(task, source.replace("i < n", "i <= n")))
+    assert (outcome, reason) == (Outcome.WRONG, "a call wrote past the end of 'out'")
 
 
 def test_a_repository_with_its_own_build_is_judged(jail: JailKind, judge_of: MakeJudge) -> None:
@@ -296,7 +300,7 @@ def test_a_repository_with_its_own_build_is_judged(jail: JailKind, judge_of: Mak
         "judge.py": b"def make_input(rng):\n    return {'a': int(rng.integers(1000)), 'b': int(rng.integers(1000))}\n",
     }
     task = make_task(Path("repo"), files)
-    assert min(rehearse(judge_of(task, jail), reference(task))) > 0
+    assert rehearse(judge_of(task, jail), reference(task)).seconds > 0
 
 
 RED_TEAM = {

@@ -43,6 +43,7 @@ function = "double total(const double *x, int64_t n)"
 tolerance = 1e-9
 [timing]
 sample_ms = 2
+lifetime = 2000
 """
 # Prints wherever a user's judge might.
 JUDGE = """
@@ -176,6 +177,9 @@ class Quick:
         self.threads.add(threading.get_ident())
         ratio = 1.0 + len(candidate.files["code.c"]) / 1000
         return Verdict(Outcome.OK, "", SpeedUp(ratio, ratio - 0.01, ratio + 0.01, True, 8), (), 0.1)
+
+    def confirm(self, candidate: Candidate) -> Verdict:
+        return self.judge(candidate)
 
     def inspect(self) -> SpeedUp:
         return SpeedUp(1.0, 0.99, 1.01, False, 8)

@@ -66,6 +66,9 @@ class Quick:
         ratio = 1.1 + len(candidate.files["sum.c"]) / 100
         return Verdict(Outcome.OK, "", SpeedUp(ratio, ratio - 0.01, ratio + 0.01, True, 8), (), 0.1)
 
+    def confirm(self, candidate: Candidate) -> Verdict:
+        return self.judge(candidate)
+
 
 def proposal(number: int) -> str:
     changed = Candidate({"sum.c": f"int sum; /* {'x' * number} */ int v{number};\n"}, ("-O2",))
@@ -238,10 +241,12 @@ SLOW = "def solve(items):\n    total = 0\n    for item in items:\n        total 
 # Crashes if any trace of the key can be seen from inside.
 CURIOUS = (
     "import os\n"
-    "seen = repr(dict(os.environ)) + ''.join(\n"
-    "    open(f'/proc/{pid}/environ', errors='replace').read()\n"
-    "    for pid in os.listdir('/proc') if pid.isdigit() and os.access(f'/proc/{pid}/environ', os.R_OK)\n"
-    ")\n"
+    "seen = repr(dict(os.environ))\n"
+    "try:\n"
+    "    for pid in filter(str.isdigit, os.listdir('/proc')):\n"
+    "        seen += open(f'/proc/{pid}/environ', errors='replace').read()\n"
+    "except OSError:\n"
+    "    pass\n"
     f"assert {KEY[3:]!r} not in seen\n"
     "def solve(items):\n    return sum([item * item for item in items])\n"
 )
@@ -256,7 +261,7 @@ def folder(tmp_path: Path) -> Path:
     task.mkdir()
     (task / "task.toml").write_text(
         'name = "squares"\neditable = ["code.py"]\n[entry]\nkind = "python"\nmodule = "code.py"\n'
-        'function = "solve"\n[timing]\nsample_ms = 2\n'
+        'function = "solve"\n[timing]\nsample_ms = 2\nlifetime = 1000\n'
     )
     (task / "code.py").write_text(SLOW)
     (task / "judge.py").write_text(JUDGE)

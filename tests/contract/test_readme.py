@@ -40,6 +40,8 @@ def test_the_five_minutes_of_the_readme(tmp_path: Path) -> None:
         said[step.split()[1]] = done.stdout
     assert "Ready" in said["init"] and "no win" in said["try"]
     assert "the reference's speed" in said["run"] and "Receipt" in said["run"]
+    # `moves` can change nothing of it but the flags, and the claim must not hide that.
+    assert "all of it is compiler flags: -O3 -march=native" in said["run"]
     assert Path(tmp_path, said["report"].strip()).is_file()
 
 

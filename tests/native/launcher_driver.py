@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import ctypes
 import fcntl
 import functools
 import json
@@ -14,18 +15,24 @@ import socket
 import struct
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from outpace.judge.feeder import address
 from outpace.judge.jail import launcher_path
 
 NOBODY = 61001
 REGION = 1 << 20
-SETUP, LOAD, GO, QUIT, PREPARE = 1, 2, 3, 4, 5
+# The desk in native/launcher/message.hpp: the question at 0, then these; answers begin behind its page.
+ANSWERED_AT, BYTES_AT, DESK_BYTES = 64, 72, 4096
+ANSWERS = REGION - DESK_BYTES  # bytes of room for them
+IS_SETUP, WANTS_REPLY = 1, 2
 DONE, HELLO, READY, LOAD_FAILED, FORBIDDEN, FAULT, CALL_FAILED = range(7)
 IMMEDIATE, INPUT, OUTPUT, RESULT = range(4)
 STDIN, FILE, ARGUMENT, STDOUT, OUTPUT_FILE, EXIT, USAGE = range(1, 8)
@@ -231,50 +238,86 @@ class Reply:
     nonce: int
     status: int
     detail: int
+    value: int
     text: str
     pid: int
 
 
 class Worker:
     def __init__(
-        self, process: subprocess.Popen[bytes], channel: socket.socket, inputs: mmap.mmap, outputs: mmap.mmap
+        self,
+        process: subprocess.Popen[bytes],
+        channel: socket.socket,
+        inputs: mmap.mmap,
+        outputs: mmap.mmap,
+        by_message: bool,
     ) -> None:
         self.process, self.channel, self.inputs, self.outputs = process, channel, inputs, outputs
+        self.by_message = by_message
         self.nonce = 100
+        self.desk = address(np.frombuffer(outputs, np.uint8))
 
     def hear(self) -> Reply | None:
         data, extra, _, _ = self.channel.recvmsg(256, socket.CMSG_SPACE(12))
         if not data:
             return None
-        nonce, status, detail, _, text = struct.unpack("<QIIQ232s", data)
-        return Reply(nonce, status, detail, text.rstrip(b"\0").decode(), struct.unpack("3i", extra[0][2])[0])
+        nonce, status, detail, value, text = struct.unpack("<QIIQ232s", data)
+        pid = struct.unpack("3i", extra[0][2])[0]
+        return Reply(nonce, status, detail, value, text.rstrip(b"\0").decode(), pid)
 
     def greet(self) -> Reply:
         hello, ready = self.hear(), self.hear()
         assert hello and ready and (hello.status, ready.status) == (HELLO, READY), (hello, ready)
         return hello
 
-    def tell(self, verb: int, records: bytes = b"", count: int = 1, offset: int = 0, size: int | None = None) -> None:
+    def lay(self, records: bytes, count: int = 1, size: int | None = None, flags: int = WANTS_REPLY) -> None:
+        """Lays a question on the desk, its nonce last, and wakes the worker."""
         self.nonce += 1
         self.inputs[: len(records)] = records
-        self.channel.send(
-            struct.pack("<QIIQQ", self.nonce, verb, count, offset, len(records) if size is None else size)
-        )
+        self.outputs[4:24] = struct.pack("<IQII", count, len(records) if size is None else size, flags, 0)
+        # One store: a worker that looks meanwhile must not see half a nonce.
+        ctypes.c_uint32.from_address(self.desk).value = self.nonce
+        self.wake()
 
-    def ask(self, verb: int, *request: Any, **more: Any) -> Reply:
-        self.tell(verb, *request, **more)
+    def wake(self) -> None:
+        if self.by_message:
+            self.channel.send(b"?")
+        else:
+            ctypes.CDLL(None).syscall(number_of("futex"), ctypes.c_void_p(self.desk), 1, 1, None, None, 0)
+
+    def ask(self, records: bytes, count: int = 1, size: int | None = None, flags: int = WANTS_REPLY) -> Reply:
+        self.lay(records, count, size, flags)
         reply = self.hear()
         assert reply is not None and reply.nonce == self.nonce, (reply, self.process.wait())
+        assert (reply.status == DONE) == (self.answered() == self.nonce)
         return reply
 
     def call(self, *slots: tuple[int, int]) -> int:
-        """One call whose result goes to the start of the output region."""
-        assert self.ask(LOAD, record(*slots, (RESULT, 0))).status == DONE
-        assert self.ask(GO).status == DONE
-        return int.from_bytes(self.outputs[:8], "little", signed=True)
+        """One call whose result goes to the start of the answers."""
+        assert self.ask(record(*slots, (RESULT, 0))).status == DONE
+        return int.from_bytes(self.answers(0, 8), "little", signed=True)
+
+    def answered(self) -> int:
+        """The nonce of the last question that was answered."""
+        return ctypes.c_uint32.from_address(self.desk + ANSWERED_AT).value
+
+    def answers(self, begin: int, end: int) -> bytes:
+        return self.outputs[DESK_BYTES + begin : DESK_BYTES + end]
 
     def ending(self) -> int:
         return self.process.wait(timeout=PATIENCE)
+
+
+def state(pid: int) -> str:
+    """The letter behind the name, which may itself hold spaces and brackets."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def wait_for_state(pid: int, letter: str) -> None:
+    end = time.monotonic() + PATIENCE
+    while state(pid) != letter:
+        assert time.monotonic() < end, f"process {pid} is {state(pid)}, not {letter}"
+        time.sleep(0.001)
 
 
 def record(*slots: tuple[int, int]) -> bytes:
@@ -287,7 +330,10 @@ def immediates(*values: int) -> list[tuple[int, int]]:
 
 
 @contextlib.contextmanager
-def worker(jail: Jail, mode: Sequence[str], *options: str, **streams: Any) -> Iterator[Worker]:
+def worker(
+    jail: Jail, mode: Sequence[str], *options: str, inputs: bytes = b"", answers: bytes = b"", **streams: Any
+) -> Iterator[Worker]:
+    """A worker over two regions, which begin with `inputs` and `answers`; `{socket}` and the like are replaced."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
     ours.settimeout(PATIENCE)
@@ -297,25 +343,61 @@ def worker(jail: Jail, mode: Sequence[str], *options: str, **streams: Any) -> It
         os.ftruncate(fd, REGION)
         maps.append(mmap.mmap(fd, REGION))
         fcntl.fcntl(fd, 1033, seals)
+    maps[0][: len(inputs)] = inputs
+    maps[1][DESK_BYTES : DESK_BYTES + len(answers)] = answers
     kept = [theirs.fileno(), *fds]
     shared = ["--socket", str(kept[0]), "--input", str(kept[1]), "--output", str(kept[2])]
     shared += ["--input-bytes", str(REGION), "--output-bytes", str(REGION)]
+    numbers = dict(zip(("socket", "input", "output"), kept, strict=True))
+    words = [word.format(**numbers) if word.startswith("{") else word for word in mode]
     with ours, maps[0], maps[1], contextlib.ExitStack() as stack:
-        process = stack.enter_context(started(jail, [*shared, *options, *mode], kept, **streams))
+        process = stack.enter_context(started(jail, [*shared, *options, *words], kept, **streams))
         theirs.close()
         for fd in fds:
             os.close(fd)
-        yield Worker(process, ours, maps[0], maps[1])
+        yield Worker(process, ours, maps[0], maps[1], by_message=mode[0] != "function")
 
 
 @contextlib.contextmanager
-def function(source: str, *options: str, jail: Jail = PLAIN) -> Iterator[Worker]:
-    with worker(jail, ["function", jail.path(library(source))], *options) as it:
+def function(
+    source: str, *options: str, jail: Jail = PLAIN, inputs: bytes = b"", answers: bytes = b""
+) -> Iterator[Worker]:
+    mode = ["function", jail.path(library(source))]
+    with worker(jail, mode, *options, inputs=inputs, answers=answers) as it:
         yield it
 
 
-def part(kind: int, content: bytes = b"", name: str = "", at: int = 0, room: int = 0) -> dict[str, Any]:
-    return {"kind": kind, "content": content, "name": name.encode(), "at": at, "room": room}
+@contextlib.contextmanager
+def waiting_program(jail: Jail, *options: str) -> Iterator[int]:
+    """The pid of a program that waits, to be looked at from outside: inside, nothing tells of processes."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with worker(jail, ["exec", "--", "/bin/cat"], *options, **pipes) as it:
+        hello = it.hear()
+        assert hello is not None and hello.status == HELLO
+        assert it.process.stdin is not None and it.process.stdout is not None
+        with it.process.stdin as stdin:
+            stdin.write(b"up\n")
+            stdin.flush()
+            assert it.process.stdout.readline() == b"up\n"
+            yield hello.pid
+
+
+def status_of(pid: int) -> dict[str, str]:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return {line.split(":")[0]: line.split(":")[1].strip() for line in lines}
+
+
+def needs_landlock() -> None:
+    if not probe()["landlock"]:
+        pytest.skip("the kernel has no Landlock")
+
+
+# What tells of processes and of the world outside the jail.
+HIDDEN = ("/proc/self/mountinfo", "/proc/1/cmdline", "/proc/self/maps", "/proc/self/root/proc/self/maps", "/proc")
+
+
+def part(kind: int, content: bytes = b"", name: str = "", room: int = 0) -> dict[str, Any]:
+    return {"kind": kind, "content": content, "name": name.encode(), "room": room}
 
 
 def command_record(*parts: dict[str, Any], base: int = 0) -> bytes:
@@ -326,7 +408,7 @@ def command_record(*parts: dict[str, Any], base: int = 0) -> bytes:
         content_at = start + len(data)
         name_at = content_at + len(each["content"])
         data += each["content"] + each["name"]
-        places = (content_at, len(each["content"]), each["at"], each["room"], name_at, len(each["name"]))
+        places = (content_at, len(each["content"]), 0, each["room"], name_at, len(each["name"]))
         rows += struct.pack("<IIQQQQQQ", each["kind"], 0o600, *places)
     data += bytes(-len(data) % 8)
     return struct.pack("<IIQ", len(parts), 0, 16 + len(rows) + len(data)) + rows + data

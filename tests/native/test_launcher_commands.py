@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import struct
+import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import launcher_driver as d
 import pytest
@@ -23,65 +27,114 @@ def command(script: str, *options: str, jail: d.Jail = d.PLAIN) -> Iterator[d.Wo
         yield worker
 
 
-def run(worker: d.Worker, *parts: dict[str, object]) -> None:
-    assert worker.ask(d.LOAD, d.command_record(*parts)).status == d.DONE
-    assert worker.ask(d.GO).status == d.DONE
+def run(worker: d.Worker, *parts: dict[str, Any]) -> list[Any]:
+    """One call; its results in the order of their parts."""
+    assert worker.ask(d.command_record(*parts)).status == d.DONE
+    return results(worker, *parts)
 
 
-def stream(worker: d.Worker, at: int = 0) -> bytes | int:
-    """What was captured at this place of the output region, or the number that stands for why not."""
-    (length,) = struct.unpack_from("<Q", worker.outputs, at)
-    return length if length > d.REGION else worker.outputs[at + 8 : at + 8 + length]
+def results(worker: d.Worker, *parts: dict[str, Any]) -> list[Any]:
+    """What lies in the output region: statuses, usages, and streams or the numbers that stand for why there is none."""
+    found: list[Any] = []
+    (total,) = struct.unpack_from("<Q", worker.outputs, d.BYTES_AT)
+    given, at = worker.answers(0, total), 0
+    for each in parts:
+        if each["kind"] == d.EXIT:
+            found += struct.unpack_from("<q", given, at)
+            at += 8
+        elif each["kind"] == d.USAGE:
+            found.append(struct.unpack_from("<3Q", given, at))
+            at += 24
+        elif each["kind"] in (d.STDOUT, d.OUTPUT_FILE):
+            (length,) = struct.unpack_from("<Q", given, at)
+            at += 8
+            found.append(length if length >= d.MISSING else given[at : at + length])
+            at += 0 if length >= d.MISSING else length + -length % 8
+    assert at == total
+    return found
 
 
-def exit_status(worker: d.Worker, at: int) -> int:
-    return int(struct.unpack_from("<q", worker.outputs, at)[0])
+STDOUT = d.part(d.STDOUT, room=ROOM)
+EXIT = d.part(d.EXIT)
 
 
 def output(script: str, *options: str, jail: d.Jail = d.PLAIN) -> bytes | int:
     with command(script, *options, jail=jail) as worker:
-        run(worker, d.part(d.STDOUT, at=0, room=ROOM))
-        return stream(worker)
+        (found,) = run(worker, STDOUT)
+        assert isinstance(found, (bytes, int))
+        return found
 
 
 @pytest.mark.parametrize("kind", ["root", "user"])
 def test_a_call_gets_its_input_files_and_arguments_and_gives_output_files_and_status(kind: str) -> None:
     script = 'cat; cat deep/in; printf "<%s>" "$@"; pwd; echo made > out; exit 9'
     with command(script, jail=d.namespaces(kind)) as worker:
-        run(
+        stdout, made, status = run(
             worker,
             d.part(d.STDIN, b"typed "),
             d.part(d.FILE, b"filed ", "deep/in"),
             d.part(d.ARGUMENT, b"a b"),
             d.part(d.ARGUMENT, b""),
-            d.part(d.STDOUT, at=0, room=ROOM),
-            d.part(d.OUTPUT_FILE, name="out", at=ROOM, room=ROOM),
-            d.part(d.EXIT, at=2 * ROOM),
+            STDOUT,
+            d.part(d.OUTPUT_FILE, name="out", room=ROOM),
+            EXIT,
         )
-        assert stream(worker) == b"typed filed <a b><>/tmp/calls/1\n"
-        assert stream(worker, ROOM) == b"made\n"
-        assert exit_status(worker, 2 * ROOM) == 9
-        worker.tell(d.QUIT)
+        assert stdout == b"typed filed <a b><>/tmp/calls/1\n"
+        assert (made, status) == (b"made\n", 9)
+        worker.channel.close()
         assert worker.ending() == 0
 
 
-def test_calls_of_a_batch_have_folders_and_outputs_of_their_own() -> None:
+def test_calls_of_a_question_have_folders_and_outputs_of_their_own() -> None:
     with command("ls; cat; touch mine") as worker:
+        parts = [(d.part(d.STDIN, b"%d" % number), STDOUT) for number in range(3)]
         records = b""
-        for number in range(3):
-            parts = (d.part(d.STDIN, b"%d" % number), d.part(d.STDOUT, at=number * ROOM, room=ROOM))
-            records += d.command_record(*parts, base=len(records))
-        assert worker.ask(d.LOAD, records, count=3).status == d.DONE
-        assert worker.ask(d.GO).status == d.DONE
-        assert [stream(worker, number * ROOM) for number in range(3)] == [b"0", b"1", b"2"]
-        assert worker.ask(d.GO).status == d.FAULT
+        for each in parts:
+            records += d.command_record(*each, base=len(records))
+        assert worker.ask(records, count=3).status == d.DONE
+        assert results(worker, *(part for each in parts for part in each)) == [b"0", b"1", b"2"]
+
+
+def test_results_lie_in_the_order_of_their_parts_without_holes() -> None:
+    file = d.part(d.OUTPUT_FILE, name="out", room=ROOM)
+    with command("printf 123456789; printf 12345678 > out; exit 3") as worker:
+        first = run(worker, file, EXIT, STDOUT, d.part(d.USAGE), EXIT)
+        assert (first[:3], first[4]) == ([b"12345678", 3, b"123456789"], 3)
+        assert struct.unpack_from("<Q", worker.outputs, d.BYTES_AT) == (8 + 8 + 8 + 8 + 16 + 24 + 8,)
+        assert run(worker, EXIT, file) == [3, b"12345678"]
+
+
+def test_results_that_the_region_cannot_hold_are_never_cut_short_in_silence() -> None:
+    most = d.ANSWERS - 8
+    for length, expected in ((most, bytes(most)), (most + 1, d.TOO_LONG)):
+        with command(f"head -c {length} /dev/zero") as worker:
+            assert run(worker, d.part(d.STDOUT, room=2 * d.REGION)) == [expected]
+    with command(f"head -c {most} /dev/zero") as worker:
+        reply = worker.ask(d.command_record(d.part(d.STDOUT, room=2 * d.REGION), EXIT))
+        assert reply.status == d.FAULT and "fit" in reply.text
+        assert run(worker, EXIT) == [0]
+
+
+def test_every_message_is_one_answer_and_a_set_up_is_refused() -> None:
+    with command("echo x") as worker:
+        for _ in range(3):
+            assert run(worker, STDOUT) == [b"x\n"]
+        assert worker.ask(d.command_record(STDOUT), flags=d.IS_SETUP | d.WANTS_REPLY).status == d.FAULT
+        worker.lay(d.command_record(EXIT), flags=0)
+        end = time.monotonic() + d.PATIENCE
+        while worker.answered() != worker.nonce:
+            assert time.monotonic() < end
+        assert results(worker, EXIT) == [0]
+        worker.channel.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            worker.hear()
 
 
 @pytest.mark.parametrize(
     ("script", "expected"),
     [
-        ("head -c 4088 /dev/zero > out", bytes(4088)),
-        ("head -c 4089 /dev/zero > out", d.TOO_LONG),
+        ("head -c 4096 /dev/zero > out", bytes(4096)),
+        ("head -c 4097 /dev/zero > out", d.TOO_LONG),
         (": > out", b""),
         (":", d.MISSING),
         ("mkdir out", d.MISSING),
@@ -92,8 +145,7 @@ def test_calls_of_a_batch_have_folders_and_outputs_of_their_own() -> None:
 )
 def test_an_output_file_counts_only_if_it_is_a_regular_one_that_fits(script: str, expected: bytes | int) -> None:
     with command(script) as worker:
-        run(worker, d.part(d.OUTPUT_FILE, name="out", at=0, room=ROOM))
-        assert stream(worker) == expected
+        assert run(worker, d.part(d.OUTPUT_FILE, name="out", room=ROOM)) == [expected]
 
 
 def test_standard_output_that_does_not_fit_is_said_so() -> None:
@@ -113,8 +165,7 @@ def test_a_call_that_is_killed_has_128_and_the_signal_as_its_status(
 ) -> None:
     with command(script, *options) as worker:
         for _ in range(2):  # limits are each call's own, so the second one gets as far as the first
-            run(worker, d.part(d.STDOUT, at=0, room=ROOM), d.part(d.EXIT, at=ROOM))
-            assert exit_status(worker, ROOM) == status
+            assert run(worker, STDOUT, EXIT)[1] == status
 
 
 def alive(mark: str) -> list[str]:
@@ -141,8 +192,7 @@ def alive(mark: str) -> list[str]:
 def test_nothing_of_a_call_is_alive_when_the_judge_gets_its_reply(leave: str) -> None:
     mark = f"{os.getpid()}{abs(hash(leave)) % 10**6}"
     with command(leave.format(mark) + "\necho done") as worker:
-        run(worker, d.part(d.STDOUT, at=0, room=ROOM))
-        assert stream(worker) == b"done\n"
+        assert run(worker, STDOUT) == [b"done\n"]
         assert alive(mark) == []
 
 
@@ -157,8 +207,7 @@ int main(void) {  /* leaves processes that are never older than a fork: each sta
 def test_a_chain_of_processes_that_outruns_its_own_death_is_caught() -> None:
     program = d.compiled(CHAIN)
     with command(f"{program}; echo done") as worker:
-        run(worker, d.part(d.STDOUT, at=0, room=ROOM))
-        assert stream(worker) == b"done\n"
+        assert run(worker, STDOUT) == [b"done\n"]
         assert [p for p in Path("/proc").glob("[0-9]*/exe") if os.path.realpath(p) == str(program)] == []
 
 
@@ -178,16 +227,41 @@ def test_cpu_time_counts_the_whole_tree_and_orphans_too(arguments: tuple[bytes, 
     program = d.compiled("#define _GNU_SOURCE\n#include <signal.h>\n" + BURN)
     script = f'setsid {program} "$@"; exit 0'
     with command(script) as worker:
-        run(worker, *(d.part(d.ARGUMENT, each) for each in arguments), d.part(d.USAGE, at=0, room=24))
-        cpu, wall, _ = struct.unpack_from("<3Q", worker.outputs, 0)
+        ((cpu, wall, _),) = run(worker, *(d.part(d.ARGUMENT, each) for each in arguments), d.part(d.USAGE))
         assert cpu >= 200_000_000
         assert wall >= 200_000_000
 
 
-def test_a_call_inherits_the_standard_descriptors_alone_and_cannot_read_the_server() -> None:
-    script = "exec ls /proc/self/fd"
-    assert output(script) == b"0\n1\n2\n3\n"  # 3 is the folder being listed
-    assert output("cat /proc/$PPID/environ /proc/$PPID/mem; echo end") == b"end\n"
+def test_a_call_inherits_the_standard_descriptors_alone() -> None:
+    words = [str(word) for fd in range(64) for word in (d.number_of("fcntl"), fd, 1, 0, 0, 0, 0)]  # F_GETFD
+    with d.worker(d.PLAIN, ["command", "--", str(d.compiled(d.RAW_PROGRAM)), *words]) as worker:
+        worker.greet()
+        (found,) = run(worker, d.part(d.STDIN, b""), STDOUT)
+        assert [int(line) for line in found.split()] == [0] * 3 + [-errno.EBADF] * 61
+
+
+def test_another_process_of_the_same_user_cannot_look_into_a_server() -> None:
+    jail = d.Jail(start=d.unprivileged())
+    with d.worker(jail, ["command", "--", "/bin/true"]) as worker:
+        pid = worker.greet().pid
+        for entry in ("mem", "environ", "maps", "fd/0"):
+            command = ["head", "-c", "1", f"/proc/{pid}/{entry}"]
+            looked = subprocess.run(command, capture_output=True, check=False, **d.unprivileged())
+            assert looked.returncode != 0, entry
+
+
+@pytest.mark.parametrize("kind", ["root", "user"])
+def test_a_call_cannot_read_about_processes_but_what_the_processor_is(kind: str) -> None:
+    d.needs_landlock()
+    script = f"cat {' '.join(d.HIDDEN)}; ls /proc; ls /proc/self/fd; cd /proc/self; cat maps; head -c 9 /proc/cpuinfo"
+    processor = Path("/proc/cpuinfo").read_bytes()[:9]
+    for jail in (d.PLAIN, d.namespaces(kind)):
+        assert output(script, jail=jail) == processor
+
+
+def test_a_call_can_open_its_own_standard_input_and_output_by_name() -> None:
+    with command("cat /dev/stdin > /dev/stdout", jail=d.Jail(start=d.unprivileged())) as worker:
+        assert run(worker, d.part(d.STDIN, b"named"), STDOUT) == [b"named"]
 
 
 @pytest.mark.parametrize("kind", ["root", "user"])
@@ -199,9 +273,8 @@ def test_the_server_is_closed_to_its_own_user_in_the_jail(kind: str) -> None:
 def test_a_command_that_may_not_fork_cannot_but_runs() -> None:
     with d.worker(d.PLAIN, ["command", "--", "/bin/sh", "-c", "echo first; /bin/true; echo second"]) as worker:
         worker.greet()
-        run(worker, d.part(d.STDOUT, at=0, room=ROOM), d.part(d.EXIT, at=ROOM))
-        assert stream(worker) == b"first\n"
-        assert exit_status(worker, ROOM) != 0
+        stdout, status = run(worker, STDOUT, EXIT)
+        assert stdout == b"first\n" and status != 0
 
 
 @pytest.mark.parametrize(
@@ -216,18 +289,16 @@ def test_a_command_that_may_not_fork_cannot_but_runs() -> None:
 def test_a_call_cannot_spoil_the_folder_of_the_next(sabotage: str) -> None:
     with command(f"ls; cat in; {sabotage}", jail=d.Jail(start=d.unprivileged())) as worker:
         for turn in (b"one", b"two", b"three"):
-            run(worker, d.part(d.FILE, turn, "in"), d.part(d.STDOUT, at=0, room=ROOM))
-            assert stream(worker) == b"in\n" + turn
+            assert run(worker, d.part(d.FILE, turn, "in"), STDOUT) == [b"in\n" + turn]
 
 
 def test_a_call_whose_files_do_not_fit_has_failed_and_is_no_fault_of_the_judge() -> None:
     small = d.namespaces("root" if os.geteuid() == 0 else "user", "tmpfs\t/tmp\t65536")
     with command("cat in", jail=small) as worker:
-        reply = worker.ask(d.LOAD, d.command_record(d.part(d.FILE, bytes(200_000), "in")))
+        reply = worker.ask(d.command_record(d.part(d.FILE, bytes(200_000), "in")))
         assert reply.status == d.CALL_FAILED
         assert "No space" in reply.text
-        run(worker, d.part(d.FILE, b"fits", "in"), d.part(d.STDOUT, at=0, room=ROOM))
-        assert stream(worker) == b"fits"
+        assert run(worker, d.part(d.FILE, b"fits", "in"), STDOUT) == [b"fits"]
 
 
 BAD_PARTS = {
@@ -236,11 +307,7 @@ BAD_PARTS = {
     "empty name": d.part(d.FILE, b"", ""),
     "name with a zero byte": d.part(d.FILE, b"", "a\0b"),
     "argument with a zero byte": d.part(d.ARGUMENT, b"a\0b"),
-    "output beyond the region": d.part(d.STDOUT, at=d.REGION - 8, room=16),
-    "output without room for its length": d.part(d.STDOUT, at=0, room=7),
-    "status beyond the region": d.part(d.EXIT, at=d.REGION - 7),
-    "usage beyond the region": d.part(d.USAGE, at=d.REGION - 23),
-    "output file that leaves the folder": d.part(d.OUTPUT_FILE, name="../x", at=0, room=64),
+    "output file that leaves the folder": d.part(d.OUTPUT_FILE, name="../x", room=64),
     "unknown kind": d.part(12),
 }
 
@@ -248,7 +315,21 @@ BAD_PARTS = {
 @pytest.mark.parametrize("mistake", BAD_PARTS)
 def test_a_part_that_makes_no_sense_is_a_fault_and_the_server_goes_on(mistake: str) -> None:
     with command("echo fine") as worker:
-        assert worker.ask(d.LOAD, d.command_record(BAD_PARTS[mistake])).status == d.FAULT
-        assert worker.ask(d.GO).status == d.FAULT
-        run(worker, d.part(d.STDOUT, at=0, room=ROOM))
-        assert stream(worker) == b"fine\n"
+        assert worker.ask(d.command_record(BAD_PARTS[mistake])).status == d.FAULT
+        assert run(worker, STDOUT) == [b"fine\n"]
+
+
+BAD_REQUESTS = {
+    "no records": {"count": 0},
+    "more records than bytes": {"count": 2},
+    "records beyond the region": {"size": d.REGION + 1},
+    "records without an end": {"size": 2**64 - 8},
+    "records cut off": {"size": 20},
+}
+
+
+@pytest.mark.parametrize("mistake", BAD_REQUESTS)
+def test_a_question_that_does_not_fit_is_a_fault_and_the_server_goes_on(mistake: str) -> None:
+    with command("echo fine") as worker:
+        assert worker.ask(d.command_record(STDOUT), **BAD_REQUESTS[mistake]).status == d.FAULT
+        assert run(worker, STDOUT) == [b"fine\n"]

@@ -9,7 +9,7 @@ from typing import Any
 
 from outpace.archive import Archive, Cost, RunRecord, Trial
 from outpace.candidate import Candidate
-from outpace.judge.verdict import Bucket, Outcome, Sample, SpeedUp, Verdict
+from outpace.judge.verdict import Bucket, Life, Outcome, Sample, SpeedUp, Verdict
 from outpace.task import Entry, Task
 
 TASK = Task(
@@ -28,7 +28,8 @@ def source(number: int) -> Candidate:
 
 
 def ok(ratio: float, *, win: bool = True, seed: int = 0) -> Verdict:
-    bucket = Bucket((Sample(100, 90, 1), Sample(101, 91, 0)), (Sample(50, 49, 0), Sample(51, 50, 2)), 8, seed)
+    reference = Life(Sample(3, 400, 380, 5), (Sample(8, 100, 90, 1), Sample(8, 101, 91, 0)))
+    bucket = Bucket(reference, Life(Sample(3, 200, 190, 0), (Sample(8, 50, 49, 0), Sample(8, 51, 50, 2))), seed)
     return Verdict(Outcome.OK, "", SpeedUp(ratio, ratio - 0.1, ratio + 0.1, win, 1), (bucket,), 0.5)
 
 

@@ -87,6 +87,9 @@ class Judging:
         later = self._later.get(text, ())
         return worth(text) if times == 0 or not later else later[min(times, len(later)) - 1]
 
+    def confirm(self, candidate: Candidate) -> Verdict:
+        return self.judge(candidate)
+
 
 class Scripted:
     """A policy that gives the replies it was made with, trial by trial, and remembers what it said and learnt."""

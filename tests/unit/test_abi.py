@@ -1,13 +1,15 @@
 """C declarations, shims, and how calls are laid out for the launcher."""
 
 import re
+import struct
 
 import numpy as np
 import pytest
 
 from outpace.errors import TaskError
+from outpace.judge import wire
 from outpace.judge.abi import parse_declaration, shim
-from outpace.judge.batch import POISON, BadAnswer, command_batch, function_batch, python_batch
+from outpace.judge.question import POISON, BadAnswer, command_question, function_question, python_question
 from outpace.task import Output
 
 
@@ -68,12 +70,36 @@ def test_outputs_come_back_from_where_they_were_promised() -> None:
     calls = [
         {"x": np.arange(5, dtype="i4"), "n": 5, "out": Output((2, 3), "f8"), "both": np.ones(4, "i2")} for _ in range(3)
     ]
-    batch = function_batch(signature, calls)
-    region = np.full(batch.output_bytes, POISON, np.uint8)
-    answers = batch.read(memoryview(region.tobytes()))
+    question = function_question(signature, calls)
+    assert question.answer_bytes == len(question.blank)
+    answers = question.read(memoryview(question.blank), None)
     assert [answer["out"].shape for answer in answers] == [(2, 3)] * 3
     assert answers[0]["both"].dtype == np.int16
     assert isinstance(answers[0]["return"], int)
+
+
+def test_chance_stands_behind_inputs_and_a_nul_behind_texts() -> None:
+    signature = parse_declaration("int64_t f(const double *x, const char *text)")
+    questions = [function_question(signature, [{"x": np.zeros(3), "text": "abc"}]).data for _ in range(8)]
+    x_at, text_at = (
+        int.from_bytes(questions[0][at : at + 8], "little") for at in (16 + 8, 16 + 16 + 8)
+    )  # the values of the first two slots
+    assert {data[x_at : x_at + 24] for data in questions} == {bytes(24)}
+    assert {data[text_at : text_at + 4] for data in questions} == {b"abc\0"}
+    assert len({data[x_at + 24 : x_at + 32] for data in questions}) == 8
+    assert len({data[text_at + 4 : text_at + 12] for data in questions}) == 8
+
+
+@pytest.mark.parametrize(("byte", "name"), [(48, "'out'"), (8 + 2 * 64 + 128, "the result")])
+def test_whoever_writes_past_an_output_is_wrong(byte: int, name: str) -> None:
+    signature = parse_declaration("int64_t f(double *out, int16_t *both)")
+    question = function_question(signature, [{"out": Output((2, 3), "f8"), "both": np.ones(4, "i2")}])
+    region = bytearray(question.blank)
+    region[byte - 1] ^= 1  # the last of what may be written
+    question.read(memoryview(region), None)
+    region[byte] ^= 1
+    with pytest.raises(BadAnswer, match=f"wrote past the end of {name}"):
+        question.read(memoryview(region), None)
 
 
 @pytest.mark.parametrize(
@@ -89,23 +115,58 @@ def test_outputs_come_back_from_where_they_were_promised() -> None:
 )
 def test_inputs_that_do_not_fit_the_declaration_are_the_tasks_error(values: dict[str, object]) -> None:
     with pytest.raises(TaskError):
-        function_batch(parse_declaration("void f(const double *x, int32_t n)"), [values])
+        function_question(parse_declaration("void f(const double *x, int32_t n)"), [values])
 
 
 def test_python_answers_are_length_checked() -> None:
-    batch = python_batch([{"x": 1}, {"x": 2}], 1024)
+    question = python_question([{"x": 1}, {"x": 2}])
     with pytest.raises(BadAnswer):
-        batch.read(memoryview(bytes([POISON]) * 1024))
+        question.read(memoryview(bytes([POISON]) * 1024 + NOTHING_FETCHED), None)
     with pytest.raises(BadAnswer):
-        batch.read(memoryview(bytes(12)))
+        question.read(memoryview(bytes(12) + NOTHING_FETCHED), None)
 
 
-def test_a_command_that_left_no_file_or_too_much_is_refused() -> None:
-    batch = command_batch([{"stdin": b"x"}], ["out.txt"], 4096)
-    with pytest.raises(BadAnswer):
-        batch.read(memoryview(bytes([POISON]) * batch.output_bytes))
+NOTHING_FETCHED = bytes(8)
+
+
+def test_nothing_but_whole_arrays_of_an_answer_may_be_fetched() -> None:
+    region, apart = bytearray(40_000), []
+    end = wire.pack_into([np.arange(1000.0), np.arange(999.0), "text" * 2000], memoryview(region), 8, apart)
+    struct.pack_into("<Q", region, 0, end - 8)
+    for at, size, array in apart:
+        region[at : at + size] = array.tobytes()
+    places = [(at, size) for at, size, _ in apart]
+    assert len(places) == 2
+    text_at = region.index(b"texttext")
+    question = python_question([{"x": 1}])
+
+    def read(*fetched: tuple[int, int]) -> list[object]:
+        ranges = b"".join(struct.pack("<QQ", *each) for each in fetched)
+        return question.read(memoryview(region[:end] + ranges + struct.pack("<Q", len(fetched))), None)
+
+    np.testing.assert_array_equal(read(*places)[0][0], np.arange(1000.0))
+    read(places[1])
+    (first, size), _ = places
+    for fetched in ((first, 64), (first + 64, size - 64), (text_at, 8000), (0, end)):
+        with pytest.raises(BadAnswer, match="no whole array"):
+            read(fetched)
+
+
+@pytest.mark.parametrize("length", [2**64 - 1, 2**64 - 2, 4096, int.from_bytes(bytes([POISON]) * 8, "little")])
+def test_a_command_that_left_no_file_or_too_much_is_refused(length: int) -> None:
+    question = command_question({"stdin": b"x"}, ["out.txt"], 4096)
+    answer = struct.pack("<q3QQ4s4xQ", 0, 1, 2, 3, 4, b"text", length)
+    with pytest.raises(BadAnswer, match=r"out\.txt"):
+        question.read(memoryview(answer), None)
+
+
+def test_a_commands_answer_and_what_its_processes_took_are_read() -> None:
+    question = command_question({"stdin": b"x"}, ["out.txt"], 4096)
+    answer = memoryview(struct.pack("<q3QQ4s4xQ3s5x", 7, 1, 2, 3, 4, b"text", 3, b"end"))
+    assert question.read(answer, None) == [{"stdout": b"text", "exit": 7, "files": {"out.txt": b"end"}}]
+    assert question.usage is not None and question.usage(answer) == (1, 2, 3)
 
 
 def test_a_command_input_may_not_hold_other_keys() -> None:
     with pytest.raises(TaskError, match="stdim"):
-        command_batch([{"stdim": b"x"}], [], 4096)
+        command_question({"stdim": b"x"}, [], 4096)

@@ -198,6 +198,7 @@ def test_edits_keep_the_windows_line_ends_of_the_file() -> None:
 
 def test_flags_replace_those_of_the_parent() -> None:
     assert accepted(wrap("FLAGS: -O3 -march=native\n" + WHOLE)).flags == ("-O3", "-march=native")
+    assert accepted(wrap("FLAGS: '' -O3 \"\"\n" + WHOLE)).flags == ("-O3",)
     assert accepted(wrap("**FLAGS:** `-O3`\n" + WHOLE)).flags == ("-O3",)
 
 

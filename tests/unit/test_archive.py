@@ -21,7 +21,7 @@ from outpace.archive import Archive, Cost, RunRecord
 from outpace.archive_records import pack_text, unpack_text
 from outpace.candidate import Candidate
 from outpace.errors import ArchiveError
-from outpace.judge.verdict import Bucket, Outcome, Sample, SpeedUp, Verdict
+from outpace.judge.verdict import Bucket, Life, Outcome, Sample, SpeedUp, Verdict
 
 
 @pytest.fixture
@@ -40,13 +40,14 @@ def archive(path: Path) -> Iterator[Archive]:
 
 real = st.floats(allow_nan=False)
 count = st.integers(0, 2**63 - 1)
-samples = st.lists(st.builds(Sample, count, count, count), max_size=3).map(tuple)
+samples = st.builds(Sample, count, count, count, count)
+lives = st.builds(Life, samples, st.lists(samples, max_size=3).map(tuple))
 verdicts = st.builds(
     Verdict,
     outcome=st.sampled_from(Outcome),
     reason=st.text() | st.text(alphabet=st.characters(), min_size=900, max_size=1200),
     speed_up=st.none() | st.builds(SpeedUp, real, real, real, st.booleans(), count),
-    buckets=st.lists(st.builds(Bucket, samples, samples, count, st.integers(0, 2**70)), max_size=3).map(tuple),
+    buckets=st.lists(st.builds(Bucket, lives, lives, st.integers(0, 2**70)), max_size=3).map(tuple),
     seconds=real,
 )
 text = st.text(alphabet=st.characters(exclude_categories=[]), max_size=3000)
@@ -257,6 +258,28 @@ def test_only_a_judged_candidate_can_be_confirmed(archive: Archive) -> None:
         archive.confirm(archive.ask(run, "faster", (), None), ok(2.0))
     with pytest.raises(ArchiveError, match="judge it first"):
         archive.confirm(tried(archive, run, None, Verdict(Outcome.UNUSABLE, "no code")), ok(2.0))
+
+
+def test_a_receipt_comes_back_byte_by_byte_until_its_trial_is_confirmed_anew(archive: Archive) -> None:
+    trial = tried(archive, start(archive), source(1), ok(2.0))
+    with pytest.raises(ArchiveError, match="not confirmed"):
+        archive.publish(trial, b"{}")
+    assert archive.published(trial) is None
+    archive.confirm(trial, ok(1.9))
+    archive.publish(trial, b'{"of": "this"}\n')
+    assert archive.published(trial) == b'{"of": "this"}\n'
+    archive.publish(trial, b"in its place")
+    assert archive.published(trial) == b"in its place"
+    archive.confirm(trial, ok(1.8))
+    assert archive.published(trial) is None
+
+
+def test_a_trial_is_found_by_its_number_in_its_run(archive: Archive) -> None:
+    first, second = start(archive), start(archive, "second")
+    tried(archive, first, source(1), ok(2.0))
+    wanted = tried(archive, second, source(2), ok(2.0))
+    assert archive.numbered(second, 1) == wanted
+    assert archive.numbered(second, 2) is None
 
 
 # Views

@@ -43,12 +43,12 @@ import sys
 from pathlib import Path
 from outpace.archive import Archive, Cost
 from outpace.candidate import Candidate
-from outpace.judge.verdict import Bucket, Outcome, Sample, SpeedUp, Verdict
+from outpace.judge.verdict import Bucket, Life, Outcome, Sample, SpeedUp, Verdict
 from outpace.task import Entry, Task
 
 path, name, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
 task = Task("sum", "", Path("/"), ("a.c",), {"a.c": b"int x;"}, Entry("c"))
-samples = tuple(Sample(n, n, n) for n in range(300))
+life = Life(Sample(1, 2, 3, 4), tuple(Sample(n, n, n, n) for n in range(300)))
 with Archive.open(path) as archive:
     run = archive.start_run(name, task, "moves", {}, 1, {}, machine_key="k")
     print("ready", flush=True)
@@ -57,7 +57,7 @@ with Archive.open(path) as archive:
         trial = trial or archive.ask(run, "p" * 5000, (), None)
         if trial.state == "asked":
             trial = archive.answer(trial, "r" * 9000, Cost(calls=1))
-        buckets = (Bucket(samples, samples, 1, trial.id),)
+        buckets = (Bucket(life, life, trial.id),)
         verdict = Verdict(Outcome.OK, "", SpeedUp(2.0, 1.0, 3.0, True, 1), buckets)
         candidate = Candidate({"a.c": f"int x = {trial.id};" * 100})
         archive.settle(trial, analysis="", design="", candidate=candidate, verdict=verdict,
@@ -356,6 +356,51 @@ def test_a_file_of_version_1_is_brought_up_with_all_its_facts(
         with Archive.open(path) as migrated:
             assert everything(migrated) == facts
             assert migrated._database.execute("SELECT x, y FROM extra").fetchall() == [(1, None)]
+
+
+def test_a_file_of_the_first_version_loses_no_source_and_its_marks(
+    path: Path, archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = start(archive)
+    tried(archive, run, source(1), ok(2.0))
+    tried(archive, run, source(2), ok(3.0))
+    facts = everything(archive)
+    archive.close()
+    old = path.with_name("old.db")
+    monkeypatch.setattr(archive_schema, "MIGRATIONS", archive_schema.MIGRATIONS[:1])
+    archive_schema.connect(old).close()
+    monkeypatch.undo()
+    with closing(sqlite3.connect(old)) as database:
+        database.execute("ATTACH ? AS new", (str(path),))
+        for (table,) in database.execute("SELECT name FROM new.sqlite_master WHERE type = 'table'").fetchall():
+            if table == "candidates":
+                database.execute("INSERT INTO candidates SELECT hash, 'mark', files, flags FROM new.candidates")
+            elif not table.startswith("sqlite_"):
+                database.execute(f"INSERT INTO {table} SELECT * FROM new.{table}")
+        database.commit()
+    for _ in range(2):
+        with Archive.open(old) as migrated:
+            assert everything(migrated) == facts
+            assert migrated.candidate(source(2).hash) == source(2)
+            columns = [row[1] for row in migrated._database.execute("PRAGMA table_info(candidates)")]
+            assert columns == ["hash", "files", "flags"]
+            assert migrated._database.execute("PRAGMA foreign_keys").fetchone() == (1,)
+            assert migrated._database.execute("PRAGMA foreign_key_check").fetchall() == []
+    with Archive.open(old) as migrated, pytest.raises(ArchiveError, match="does not hold"):
+        tried(migrated, migrated.runs()[0], source(3), ok(2.0), duplicate_of=12345)
+
+
+def test_a_file_from_before_claims_were_kept_can_keep_them(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = archive_schema.MIGRATIONS
+    monkeypatch.setattr(archive_schema, "MIGRATIONS", known[:2])
+    with Archive.open(path) as old:
+        trial = old.confirm(tried(old, start(old), source(1), ok(2.0)), ok(1.9))
+        facts = everything(old)
+    monkeypatch.setattr(archive_schema, "MIGRATIONS", known)
+    with Archive.open(path) as migrated:
+        assert everything(migrated) == facts and migrated.published(trial) is None
+        migrated.publish(trial, b"a receipt")
+        assert migrated.published(trial) == b"a receipt"
 
 
 def test_a_migration_that_fails_leaves_the_old_file_as_it_was(

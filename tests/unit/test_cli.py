@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
-import os
 import re
 import signal
 import subprocess
@@ -20,12 +19,12 @@ import pytest
 from rich.console import Console
 from run_facts import Judging, Scripted, begin, code, said
 
+from conftest import Cli
 from outpace import machine
 from outpace.archive import Archive
 from outpace.budget import Budget
 from outpace.candidate import Candidate
-from outpace.cli import app, main, plain
-from outpace.cli.export import diff
+from outpace.cli import app, plain
 from outpace.cli.progress import Progress
 from outpace.judge.verdict import Outcome, Verdict
 from outpace.loop import loop
@@ -55,24 +54,6 @@ FILES = {
         """,
 }
 
-Cli = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Cli:
-    """Type a command in an empty folder; gives the exit code and what was printed."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "80")
-
-    def run(*words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["outpace", *words])
-        with pytest.raises(SystemExit) as end:
-            main()
-        out, err = capsys.readouterr()
-        return int(end.value.code or 0), out, err
-
-    return run
-
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
@@ -98,6 +79,9 @@ def archive(tmp_path: Path, folder: Path) -> Path:
                 if found.speed_up is None
                 else found
             )
+
+        def confirm(self, candidate: Candidate) -> Verdict:
+            return self.judge(candidate)
 
     with Archive.open(tmp_path / ".outpace/archive.sqlite") as made:
         run = begin(
@@ -140,6 +124,7 @@ def test_every_command_explains_itself_and_each_of_its_parameters(command: str, 
         ("try",),
         ("verify",),
         ("prompt",),
+        ("attack",),
     ],
 )
 def test_a_wrong_command_line_is_told_in_one_line_and_ends_with_2(words: tuple[str, ...], cli: Cli) -> None:
@@ -152,6 +137,7 @@ def test_a_wrong_command_line_is_told_in_one_line_and_ends_with_2(words: tuple[s
     "words",
     [
         ("run", "nowhere"),
+        ("attack", "nowhere"),
         ("try", "nowhere"),
         ("show",),
         ("show", "x"),
@@ -171,9 +157,7 @@ def test_an_error_is_one_line_and_ends_with_1(words: tuple[str, ...], cli: Cli, 
 
 
 def test_an_error_of_several_lines_becomes_one_without_control_characters() -> None:
-    assert (
-        plain.flat("a.c:1: error\n  \x1b[31mred;\n\nmore\n") == "a.c:1: error; \N{REPLACEMENT CHARACTER}[31mred; more"
-    )
+    assert plain.flat("a.c:1: error\n  \x1b[31mred;\n\nmore\n") == "a.c:1: error; ⟨U+001B⟩[31mred; more"
 
 
 # show
@@ -222,55 +206,6 @@ def test_show_says_which_trials_there_are(cli: Cli) -> None:
     assert "has no trial 9: it has 1 to 5" in cli("show", "first", "--trial", "9")[2]
 
 
-# export
-
-
-@pytest.mark.usefixtures("archive")
-def test_the_exported_patch_turns_the_reference_into_the_winner(folder: Path, cli: Cli, tmp_path: Path) -> None:
-    status, _, err = cli("export", "first", "--out", "won.patch")
-    assert status == 0 and "patch -p1" in err
-    subprocess.run(
-        ["git", "apply", "../won.patch"],
-        cwd=folder,
-        check=True,
-        env={**os.environ, "GIT_CEILING_DIRECTORIES": str(tmp_path)},
-    )
-    assert (folder / "sum.c").read_text() == code(1.5)
-    assert json.loads(cli("export", "--json")[1])["patch"] == (tmp_path / "won.patch").read_text()
-
-
-def test_what_is_not_proven_is_exported_only_when_that_is_said(folder: Path, cli: Cli, tmp_path: Path) -> None:
-    with Archive.open(tmp_path / ".outpace/archive.sqlite") as made:
-        loop(begin(made, Scripted([said(code(1.02))]), Judging(), task=load_task(folder)))
-    status, out, err = cli("export")
-    assert (status, out) == (1, "") and "nothing proven faster" in err and "--unproven" in err
-    assert cli("export", "--unproven")[1].startswith("diff --git a/sum.c b/sum.c\n")
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ("a\nb\n", "a\nc\n"),
-        ("a", "b"),
-        ("a\n", "a"),
-        ("a", "a\n"),
-        ("", "a\n"),
-        ("a\r\nb\r\n", "a\r\nc\r\n"),
-        ("a\fb\n", "a\fc\n"),
-        ("x\n" * 50, "x\n" * 20 + "y\n" + "x\n" * 30),
-        ("\u2028a\n", "\u2028b\n"),
-    ],
-)
-def test_git_takes_every_patch(before: str, after: str, tmp_path: Path) -> None:
-    name = "with space.c"
-    (tmp_path / name).write_bytes(before.encode())
-    (tmp_path / "p").write_bytes(diff({name: before}, {name: after}).encode())
-    environment = {**os.environ, "GIT_CEILING_DIRECTORIES": str(tmp_path.parent)}
-    done = subprocess.run(["git", "apply", "p"], cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / name).read_bytes().decode() == after
-
-
 # prompt
 
 
@@ -280,6 +215,17 @@ def test_prompt_shows_the_next_question_and_records_nothing(archive: Path, folde
     assert status == 0 and "fast_150" in out, "the best candidate is not among the exemplars"
     assert json.loads(cli("prompt", str(folder), "--name", "first", "--json")[1])["trial"] == 6
     assert _rows(archive) == before
+
+
+@pytest.mark.usefixtures("archive")
+def test_a_prompt_is_spelt_out_for_a_person_and_exact_for_a_program(
+    folder: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "sum.c").write_text("int sum; // \u202e\n")
+    exact = json.loads(cli("prompt", str(folder), "--json")[1])["prompt"]
+    assert "\u202e" in exact and cli("prompt", str(folder))[1] == exact
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert "\u202e" not in (told := cli("prompt", str(folder))[1]) and "⟨U+202E⟩" in told
 
 
 def test_prompt_of_a_task_that_was_never_run_makes_no_archive(folder: Path, cli: Cli, tmp_path: Path) -> None:
@@ -341,7 +287,7 @@ def test_init_names_the_line_to_fill_in_where_a_guess_fails(cli: Cli, tmp_path: 
     (tmp_path / "code.py").write_text("def f(items):\n    raise ValueError('never right')\n")
     tmp_path.chmod(0o755)
     status, out, _ = cli("init", "code.py", "f", "--out", "made")
-    assert status == 0
+    assert status == 1, "something is left to fill in"
     place = re.search(r"^  made/judge\.py:(\d+): .*never right", out, re.MULTILINE)
     assert place is not None
     assert (tmp_path / "made/judge.py").read_text().splitlines()[int(place[1]) - 1].startswith("def make_input")

@@ -1,11 +1,13 @@
 """Answers are compared strictly, and the difference is told in short."""
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
-from outpace.judge.compare import brief, difference, nonfinite
+from outpace.judge.compare import MOVEMENTS, ROUNDS, brief, difference, disagreement, nonfinite
 
 
 def test_equal_answers_do_not_differ() -> None:
@@ -36,10 +38,168 @@ def test_tolerance_is_relative() -> None:
     assert difference(0.0, 1e-300, tolerance=1e-2)
 
 
-def test_array_elements_that_cancel_get_the_arrays_own_scale() -> None:
-    expected = np.array([1000.0, 1e-12])
-    assert difference(expected, expected + np.array([0, 1e-6]), tolerance=1e-6) == ""
-    assert difference(expected, expected + np.array([0, 1e-1]), tolerance=1e-6)
+def test_each_element_stands_for_itself() -> None:
+    expected = np.array([1e12, 1.0, 1e-12])
+    for at in range(3):
+        got = expected.copy()
+        got[at] *= 1 + 1e-5
+        assert difference(expected, got, tolerance=1e-4) == ""
+        assert f"answer[{at}]" in difference(expected, got, tolerance=1e-6)
+
+
+def test_one_huge_value_does_not_let_zeros_pass() -> None:
+    for huge in (1e200, 1.7e308):
+        expected = np.array([huge, 1.0, 2.0])
+        assert "2 of 3" in difference(expected, np.array([huge, 0.0, 0.0]), tolerance=1e-3)
+    expected = np.array([60000, 1, 2], "f2")
+    assert "2 of 3" in difference(expected, np.array([60000, 0, 0], "f2"), tolerance=1e-2)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        np.array,
+        list,
+        lambda values: [[each] for each in values],
+        lambda values: dict(enumerate(values)),
+        lambda v: v[:9],
+    ],
+)
+def test_scalars_in_lists_and_dicts_are_compared_like_elements(form: Callable[[list[float]], Any]) -> None:
+    values = [1e-6, 1.0, 1e6] * 8
+    assert difference(form(values), form([value * (1 + 1e-7) for value in values]), 1e-6) == ""
+    assert difference(form(values), form([0.0, *values[1:]]), 1e-6)
+    assert difference(form(values), form([values[0] * (1 + 1e-5), *values[1:]]), 1e-6)
+
+
+def test_complex_numbers_are_compared_by_their_distance() -> None:
+    for expected, near, far in (
+        (3 + 4j, 3 + 4.000001j, 3 - 4j),
+        (np.complex64(3 + 4j), np.complex64(3 + 4.00001j), 0j),
+    ):
+        assert difference(expected, near, 1e-5) == ""
+        assert difference(np.array([expected]), np.array([near]), 1e-5) == ""
+        assert difference(np.array([expected]), np.array([far], np.asarray(expected).dtype), 1e-5)
+        assert difference(expected, type(expected)(far), 1e-5)
+
+
+LARGEST = float(np.finfo("f8").max)
+
+
+@pytest.mark.parametrize(
+    ("expected", "got"),
+    [
+        (np.array([LARGEST]), np.array([-LARGEST])),
+        (np.array([complex(LARGEST, LARGEST)]), np.array([0j])),
+        (complex(LARGEST, LARGEST), 0j),
+        (LARGEST, -LARGEST),
+        (LARGEST, math.inf),
+        (math.inf, LARGEST),
+        (math.inf, -math.inf),
+        (math.inf, math.nan),
+        (1.0, math.nan),
+        (np.array([np.inf, 1], "f4"), np.array([1, 1], "f4")),
+        (np.array([65504], "f2"), np.array([-65504], "f2")),
+        (np.array([5e-324]), np.array([0.0])),
+        (np.array([1e-45], "f4"), np.array([0], "f4")),
+        (5e-324, 0.0),
+    ],
+)
+def test_nothing_overflows_into_agreement(expected: Any, got: Any) -> None:
+    # Warnings are errors here, so none is given either.
+    moved = [np.full_like(expected, np.inf)] if isinstance(expected, np.ndarray) else [math.inf, math.nan]
+    assert difference(expected, got, 0.5)
+    assert difference(expected, got, 0.5, moved=moved, step=1e-7)
+
+
+def test_equal_infinities_and_two_nans_agree() -> None:
+    for value in (math.inf, -math.inf, math.nan, np.array([np.inf, np.nan, 1]), [math.nan] * 20):
+        assert difference(value, value, 1e-9) == ""
+
+
+def test_without_a_tolerance_only_equal_numbers_agree() -> None:
+    one, next_one = np.array([1.0]), np.nextafter(np.array([1.0]), 2)
+    for expected, got in ((one, next_one), (1.0, float(next_one[0]))):
+        assert difference(expected, expected) == ""
+        assert "tolerance 0" in difference(expected, got)
+        assert difference(expected, got, moved=[got])
+
+
+def test_a_floor_lets_small_numbers_be_off_and_no_others() -> None:
+    for form in (np.array, list):
+        assert difference(form([1.0, 1e-9]), form([1.0, 0.0]), 1e-6, floor=1e-8) == ""
+        assert difference(form([1.0, 1e-9]), form([1.0 + 1e-5, 1e-9]), 1e-6, floor=1e-8)
+    assert difference(1e-9, 0.0, floor=1e-8) == ""
+    assert "floor 1e-08" in difference(1.0, 0.0, 1e-6, floor=1e-8)
+
+
+def test_an_element_may_be_off_by_some_times_what_the_reference_moves_there() -> None:
+    expected = {"x": np.array([1000.0, 1e-12]), "y": [1e-12, 5]}
+    moved = [{"x": np.array([1000.0, 2e-12]), "y": [3e-12, 5]}]
+    room = MOVEMENTS * 1e-12
+    got = {"x": np.array([1000.0, 1e-12 + 0.9 * room]), "y": [1e-12 + 1.9 * room, 5]}
+    assert difference(expected, got, 1e-6)
+    assert difference(expected, got, 1e-6, moved=moved) == ""
+    got["x"][1] = 1e-12 + 1.1 * room
+    assert "['x'][1]" in difference(expected, got, 1e-6, moved=moved)
+    got["x"][:] = 1000.0 + room, 1e-12
+    assert difference(expected, got, 1e-15, moved=moved), "what moves one element excuses no other"
+
+
+def test_movement_counts_only_where_the_form_is_the_same() -> None:
+    expected = {"x": np.array([1.0]), "y": [1.0], "z": 1.0}
+    got = {"x": np.array([2.0]), "y": [2.0], "z": 2.0}
+    others = [None, [], {}, {"x": np.array([9.0, 9.0]), "y": [9.0, 9.0], "z": 9}, {"x": [9.0], "y": 9.0, "z": "9"}]
+    assert difference(expected, got, 1e-6, moved=others)
+    assert difference(expected, got, 1e-6, moved=[*others, {"x": np.array([9.0]), "y": [9.0], "z": 9.0}]) == ""
+
+
+def test_coarse_inputs_do_not_excuse_coarse_arithmetic() -> None:
+    # Sums of float32 numbers in double: a step of the inputs moves them by more than double arithmetic ever does.
+    step = float(np.finfo("f4").eps)
+    expected, moved = np.array([1 / 3]), [np.array([1 / 3 * (1 + step)])]
+    coarse = np.array([1 / 3]).astype("f4").astype("f8")
+    assert difference(expected, coarse, 1e-12, moved=moved) == ""
+    assert difference(expected, coarse, 1e-12, moved=moved, step=step)
+    assert difference(float(expected[0]), float(coarse[0]), 1e-12, moved=[float(moved[0][0])], step=step)
+
+
+def test_a_float_that_crossed_as_a_double_counts_as_a_float() -> None:
+    expected, other, near = (float(np.float32(x)) for x in (1e-8, 3e-8, 2e-8))
+    assert difference(expected, near, 1e-6, moved=[other], step=float(np.finfo("f4").eps)) == ""
+
+
+class Asked:
+    """Counts how often the reference is asked."""
+
+    def __init__(self, *answers: Any) -> None:
+        self.answers, self.times = answers, 0
+
+    def __call__(self) -> tuple[Any, ...]:
+        self.times += 1
+        return self.answers
+
+
+def test_the_reference_is_asked_only_when_its_movement_can_decide() -> None:
+    expected = {"x": np.array([1.0, 1e-12]), "n": 3}
+    right = {"x": np.array([1.0 + 1e-9, 1e-12]), "n": 3}
+    asked = Asked(expected)
+    assert disagreement(expected, right, 1e-6, moved=asked) == ""
+    for got in ({"x": right["x"], "n": 4}, {"x": np.zeros(3), "n": 3}, {"x": np.array([1.0, np.inf]), "n": 3}, None):
+        assert disagreement(expected, got, 1e-6, moved=asked)
+    assert disagreement(expected, {"x": np.array([1.0, 2e-12]), "n": 3}, 0.0, moved=asked)
+    assert asked.times == 0
+
+
+def test_the_reference_is_asked_again_before_an_answer_is_wrong() -> None:
+    expected, got = np.array([1e-12]), np.array([2e-12])
+    still = Asked(expected)
+    assert disagreement(expected, got, 1e-6, moved=still)
+    assert still.times == ROUNDS
+    moving = Asked(np.array([1.5e-12]))
+    assert disagreement(expected, got, 1e-6, moved=moving) == ""
+    assert moving.times == 1
+    assert disagreement(expected, got, 1e-6) != ""
 
 
 def test_zeros_never_pass_for_numbers() -> None:
@@ -60,3 +220,15 @@ def test_nothing_that_is_not_finite_hides() -> None:
 def test_brief_stays_brief() -> None:
     assert len(brief(list(range(10000)))) <= 80
     assert len(brief({"x": np.zeros(10**6), "y": b"z" * 10**6})) < 260
+
+
+def test_where_the_reference_jumps_an_answer_may_be_on_either_side_and_nowhere_else() -> None:
+    # A rounding step takes 5.0 down to 4.99..., whose floor is 4.
+    moved = [np.array([4.0 if at % 2 else 5.0, 7.0]) for at in range(8)]
+    expected = np.array([5.0, 7.0])
+    for answer, right in ((5.0, True), (4.0, True), (16.0, False), (4.5, False), (3.0, False)):
+        assert (difference(expected, np.array([answer, 7.0]), 1e-9, moved=moved) == "") is right
+
+
+def test_of_answers_that_are_let_pass_nothing_is_asked() -> None:
+    assert disagreement(np.array([1.0]), np.array([1.5]), 1e-9, moved=lambda: None) == ""

@@ -239,6 +239,6 @@ def test_any_edit_of_any_text_is_applied_or_refused(text: str, search: tuple[str
 
 
 def test_a_quoted_line_is_short_and_free_of_control_characters() -> None:
-    quoted = edits.shown("\x1b[31m\tred" + "x" * 500)
+    quoted = edits.quoted("\x1b[31m\tred" + "x" * 500)
     assert quoted.isprintable()
     assert len(quoted) < 120

@@ -20,17 +20,21 @@ from outpace.candidate import Candidate, reference
 from outpace.cli import report as command
 from outpace.errors import ArchiveError, OutpaceError
 from outpace.judge import statistics
-from outpace.judge.verdict import Outcome, Verdict
+from outpace.judge.accounts import reckon
+from outpace.judge.baseline import Beside
+from outpace.judge.verdict import Outcome, Sample, Verdict
+from outpace.lines import with_ends
 from outpace.machine import Load, Machine
-from outpace.receipt import make_receipt, write_receipt
+from outpace.receipt import make_receipt, packed, write_receipt
 from outpace.report import ablation, diff, figures, page
 from outpace.report.facts import Facts
 from outpace.report.gallery import pictures
 from outpace.report.scale import speed_scale
 from outpace.report.svg import tidy
-from outpace.report.text import brief, cut, shown
+from outpace.report.text import brief, cut
+from outpace.shown import shown
 
-LINES = st.lists(st.sampled_from(["a\n", "b\n", "c\n", "\n", "x\r\n", "last"]), max_size=30).map("".join)
+LINES = st.lists(st.sampled_from(["a\n", "b\n", "c\n", "\n", "x\r\n", "y\fz\n", "last"]), max_size=30).map("".join)
 
 
 @pytest.fixture
@@ -233,42 +237,41 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 # Receipts
 
 
-def receipt_of(archive: Archive, run: RunRecord, of: Candidate, path: Path) -> Facts:
+def published(archive: Archive, run: RunRecord, path: Path) -> Facts:
+    """The page's facts once the run's winner was claimed beside its best flags."""
     machine = Machine("Some CPU", "x86_64", 2, ("avx2",), "unknown", "6.1", "cc", "3.11", 1024)
-    # A receipt's claim must follow from its samples.
-    verdict = made.ok(2.0)
-    claim = statistics.speed_up(statistics.log_ratios(verdict.buckets, parallel=False), 1.01)
-    verdict = dataclasses.replace(verdict, speed_up=claim)
-    over = made.ok(1.3).speed_up
-    made_one = make_receipt(
-        made.task(), of, verdict, jail="bubblewrap", machine=machine, load=Load(0.1, 0), over_best_flags=over,
-        best_flags=("-O3",),
-    )  # fmt: skip
-    write_receipt(made_one, path)
+    best = archive.best(run)
+    assert best is not None
+    # A receipt's figures must follow from its samples.
+    claim, over = (
+        dataclasses.replace(each, speed_up=statistics.speed_up(reckon(each.buckets, made.task()).ratios, 1.01))
+        for each in (made.ok(2.0), made.ok(1.312))
+    )
+    beside = Beside(("-O3",), None, over)
+    receipt = make_receipt(
+        made.task(), archive.candidate(best.hash), claim, beside, jail="none", machine=machine, load=Load(0.1, 0)
+    )
+    archive.publish(archive.trial(best.trial), packed(receipt))
+    write_receipt(packed(receipt), path)
     return made.facts(archive, run, receipt=path)
 
 
-def test_the_best_flags_and_the_command_to_verify_come_from_the_receipt(archive: Archive, tmp_path: Path) -> None:
-    told = rendered(receipt_of(archive, made.climbed(archive), made.candidate(3), tmp_path / "r.receipt.json"))
+def test_the_best_flags_and_the_command_to_verify_are_those_that_were_published(
+    archive: Archive, tmp_path: Path
+) -> None:
+    told = rendered(published(archive, made.climbed(archive), tmp_path / "r.receipt.json"))
     words = " ".join(Elements(told).text.split())
-    assert "Beside the reference built with its best flags (-O3): 1.30×" in words
+    assert "Beside the unchanged reference built with its best flags -O3: 1.31x" in words
     assert "outpace verify r.receipt.json --trust" in words
 
 
-def test_a_receipt_of_an_earlier_winner_is_not_passed_off_as_this_ones(archive: Archive, tmp_path: Path) -> None:
-    facts = receipt_of(archive, made.climbed(archive), made.candidate(2), tmp_path / "r.receipt.json")
-    assert facts.receipt is None
-    assert "is of an earlier winner" in rendered(facts)
-
-
-def test_an_altered_receipt_is_refused_and_the_page_says_so(archive: Archive, tmp_path: Path) -> None:
-    path = tmp_path / "r.receipt.json"
+def test_a_claim_of_an_earlier_winner_is_not_passed_off_as_this_ones(archive: Archive, tmp_path: Path) -> None:
     run = made.climbed(archive)
-    receipt_of(archive, run, made.candidate(3), path)
-    path.write_text(path.read_text().replace('"ratio": 2.0', '"ratio": 9.0'))
-    told = rendered(made.facts(archive, run, receipt=path))
-    assert "was altered or cut" in told
-    assert str(tmp_path) not in told
+    assert published(archive, run, tmp_path / "r.receipt.json").receipt is not None
+    archive.confirm(made.tried(archive, run, made.candidate(9), made.ok(3.0)), made.ok(2.9))
+    facts = made.facts(archive, run, receipt=tmp_path / "r.receipt.json")
+    assert facts.receipt is None
+    assert "The receipt is written when the run ends" in rendered(facts)
 
 
 # Figures
@@ -296,10 +299,23 @@ def test_counts_come_from_the_best_to_the_worst_and_an_open_trial_is_none(archiv
     assert counts == [("faster", 2), ("wrong answer", 1), ("build failed", 1)]
 
 
+def test_a_process_that_lived_long_is_no_bucket_of_the_picture(archive: Archive) -> None:
+    facts = made.facts(archive, made.climbed(archive))
+    assert facts.confirmed is not None
+    first = facts.confirmed.buckets[0]
+    lived = dataclasses.replace(
+        first,
+        reference=dataclasses.replace(first.reference, opening=Sample(10**4, 2 * 10**9, 2 * 10**9, 0)),
+        candidate=dataclasses.replace(first.candidate, opening=Sample(10**4, 10**9, 10**9, 0)),
+    )
+    verdict = dataclasses.replace(facts.confirmed, buckets=(*facts.confirmed.buckets, lived))
+    assert len(figures.timings(verdict, made.task())) == 8
+
+
 def test_the_timings_are_those_that_the_judge_decided_on(archive: Archive) -> None:
     facts = made.facts(archive, made.climbed(archive))
     assert facts.confirmed is not None
-    rows = figures.timings(facts.confirmed, parallel=False)
+    rows = figures.timings(facts.confirmed, made.task())
     assert len(rows) == 8
     assert all(1.99 < row["ratio"] < 2.01 for row in rows)
     assert rows[0]["reference"] == pytest.approx(0.2, rel=0.01)
@@ -364,8 +380,8 @@ def test_a_scale_of_speeds_is_finite_and_has_ticks(values: list[float]) -> None:
 def test_taking_back_every_hunk_gives_the_reference_again(before: str, after: str) -> None:
     left = after
     for hunk in reversed(diff.hunks(before, after)):
-        lines = left.splitlines(keepends=True)
-        old = before.splitlines(keepends=True)[slice(*hunk.old)]
+        lines = with_ends(left)
+        old = with_ends(before)[slice(*hunk.old)]
         left = "".join(lines[: hunk.new[0]] + old + lines[hunk.new[1] :])
     assert left == before
 
@@ -375,7 +391,7 @@ def test_a_hunk_taken_back_alone_leaves_one_hunk_fewer_to_the_winner(before: str
     for hunk in diff.hunks(before, after):
         lessened = diff.without(before, after, hunk)
         assert lessened != after
-        assert lessened.splitlines()[: hunk.new[0]] == after.splitlines()[: hunk.new[0]]
+        assert with_ends(lessened)[: hunk.new[0]] == with_ends(after)[: hunk.new[0]]
 
 
 def test_equal_sources_have_no_parts() -> None:

@@ -11,6 +11,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import results_page
 from sections.contests import ann_in_short, lowest, screened
+from sections.judging import exploits
 from sections.markdown import between
 
 BENCHMARKS = Path(sys.path.pop(0))  # its other modules have plain names, and no test may pick one up by chance
@@ -28,6 +29,17 @@ def test_a_table_begins_a_paragraph_or_no_renderer_shows_it() -> None:
     for number in heads:
         assert lines[number - 1].startswith("| "), lines[number - 1][:80]
         assert lines[number - 2] == "", lines[number - 2][:80]
+
+
+def _attacked(**again: int) -> dict[str, Any]:
+    row = {"exploit": "zeros", "jail": "fallback", "found": "caught", "twin": "ok", "left": []}
+    facts = {"cpu": "a", "cores": 2, "kernel": "6", "compiler": "cc", "python": "3"}
+    return {"machine": facts, "command": "c", "date": "d", "rows": [row | again, row | again]}
+
+
+def test_the_page_says_how_often_noise_had_cheats_and_twins_timed_again() -> None:
+    assert "2 more timings of honest twins, and 4 of cheats" in exploits(_attacked(twin_again=1, cheat_again=2))
+    assert "how often was not counted in this run" in exploits(_attacked())
 
 
 def test_no_result_is_a_partial_one() -> None:

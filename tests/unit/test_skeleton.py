@@ -133,6 +133,89 @@ def test_an_encoder_has_room_for_more_than_it_reads() -> None:
     assert made["out"].shape[0] >= 2 * made["len"]
 
 
+def test_rows_in_a_declaration_say_how_large_an_array_is() -> None:
+    text = "#define WIDE 12\nvoid f(int n, int m, double a[n][m], const int b[][WIDE], float c[m + 1]) {"
+    text += " for (int i = 0; i < n; i++) a[i][0] += b[i][1] + c[0]; }"
+    skeleton = of(text, "f")
+    made = drawn(skeleton)
+    assert [len(made[name]) for name in "abc"] == [made["n"] * made["m"], 12 * made["n"], made["m"] + 1]
+    assert "(double (*)[m])a, (const int (*)[12])b, c)" in skeleton.files["outpace_glue.c"].decode()
+
+
+def test_a_loop_below_another_loop_is_bounded_by_it() -> None:
+    text = "void f(int n, double *a) { for (int i = 0; i < n; i++) for (int j = 0; j <= i; j++) a[i * n + j] *= 2; }"
+    made = drawn(of(text, "f"))
+    assert len(made["a"]) >= made["n"] * made["n"]
+
+
+def test_a_row_that_begins_behind_a_pointer_is_counted() -> None:
+    text = "void f(int h, int w, const char *p, int *out) { for (int y = 0; y < h; y++) { const char *q = p + y * w; "
+    text += "for (int x = 0; x < w; x++) out[y] += q[x]; } }"
+    made = drawn(of(text, "f"))
+    assert len(made["p"]) == made["h"] * made["w"]
+
+
+def test_a_text_to_be_changed_brings_its_own_end() -> None:
+    made = drawn(of("void f(char *text) { for (; *text; text++) *text ^= 1; }", "f"))
+    assert made["text"].endswith(b"\0")
+
+
+def test_no_number_is_always_the_same() -> None:
+    loop = "for (; start < n; start += k) s ^= x[start];"
+    text = f"int f(const int *x, int start, int n, int k) {{ int s = 0; {loop} return s; }}"
+    seen = [drawn(of(text, "f"), seed) for seed in range(30)]
+    assert all(len({each[name] for each in seen}) > 3 for name in ("start", "n", "k"))
+
+
+def test_the_first_attempt_sets_every_bit_and_later_ones_are_smaller() -> None:
+    source = Source("code.c", {"code.c": b"int f(const int *x, int n) { return x[n - 1]; }"})
+    largest = [np.abs(drawn(each)["x"].astype(np.int64)).max() for each in skeletons(source, "f", name="small")]
+    bits = [int(each).bit_length() for each in largest]
+    assert bits[0] == 31 and bits == sorted(bits, reverse=True) and bits[-1] == 3
+
+
+def test_vectors_and_strings_cross_the_jail_as_arrays() -> None:
+    text = "#include <string>\n#include <vector>\n"
+    text += "std::vector<float> f(const std::vector<float>& x, const std::vector<float>& y, std::string s) {\n"
+    text += "    std::vector<float> z;\n    for (size_t i = 0; i < x.size(); i++) z.push_back(x[i] + y[i] + s[0]);\n"
+    text += "    return z;\n}\n"
+    skeleton = of(text, "f", "code.cpp")
+    made = drawn(skeleton)
+    assert len(made["x"]) == len(made["y"]) == made["x_size"] == made["y_size"]
+    assert made["outpace_out"].shape == (made["outpace_room"],) and made["outpace_room"] > made["x_size"]
+    assert task(skeleton).checking.tolerance > 0 and isinstance(made["s"], bytes)
+
+
+def test_a_vector_to_be_filled_is_an_output_with_a_count() -> None:
+    text = (
+        "#include <vector>\nvoid f(int n, std::vector<int>& found) { for (int i = 0; i < n; i++) found.push_back(i); }"
+    )
+    made = drawn(of(text, "f", "code.cpp"))
+    assert isinstance(made["found"], Output) and made["found_count"] == Output(1, "int64")
+
+
+def test_room_grows_and_edges_are_set_in_the_text() -> None:
+    loop = "for (int i = 0; i < n; i++) out[k++] = in[i];"
+    skeleton = of(f"int f(const char *in, int n, char *out) {{ int k = 0; {loop} return k; }}", "f")
+    assert drawn(skeleton.roomier(4))["out"].shape[0] > 3 * drawn(skeleton)["out"].shape[0]
+    space: dict[str, Any] = {}
+    exec(compile(skeleton.edged((0, 3)).files["judge.py"], "judge.py", "exec"), space)
+    assert {len(each["in"]) for each in space["edge_inputs"]()} <= {0, 2, 3}
+
+
+def test_a_text_holds_every_letter_and_mark_and_bytes_come_in_runs_too() -> None:
+    text = drawn(of("int f(const char *text) { return text[0]; }", "f").sized(65_536))["text"]
+    assert set(range(32, 127)) <= set(text)
+    raw = drawn(of("int f(const unsigned char *x, int n) { return x[n - 1]; }", "f").sized(65_536))["x"]
+    places = np.flatnonzero(np.diff(raw))
+    assert len(set(raw.tolist())) == 256 and np.diff(places).max() > 255 and len(places) > len(raw) // 10
+
+
+def test_python_matrices_differ_in_size() -> None:
+    made = of("def f(matrix):\n    return matrix[0][0]\n", "f", "code.py")
+    assert len({len(drawn(made, seed)["matrix"]) for seed in range(20)}) > 3
+
+
 def test_numbers_are_guessed_from_the_cases_of_a_switch_from_names_and_from_flags() -> None:
     body = "switch (kind) { case 3: return 1; case 7: return 2; } return 0;"
     text = f"int f(const int *x, int n, int kind, int use_cache, int target) {{ {body} }}"

@@ -1,13 +1,11 @@
-"""The test that decides on a win, its interval, and the clocks it reads."""
+"""The test that decides on a win, and its interval."""
 
 import math
 import random
 
-import pytest
-
 from outpace.judge import statistics
-from outpace.judge.statistics import LOOKS, critical_rank, decide, log_ratios, speed_up, walsh_averages
-from outpace.judge.verdict import Bucket, Sample, toward_one
+from outpace.judge.statistics import LOOKS, critical_rank, decide, speed_up, walsh_averages
+from outpace.judge.verdict import toward_one
 
 MARGIN = 1.01
 
@@ -88,41 +86,6 @@ def test_false_wins_of_the_whole_sequence_stay_below_one_percent() -> None:
                 wins += decision.speed_up is not None and decision.speed_up.win
                 break
     assert wins / 1500 <= 0.015
-
-
-def bucket(reference: Sample, candidate: Sample) -> Bucket:
-    return Bucket((reference,), (candidate,), calls=10, seed=1)
-
-
-def test_the_smaller_of_the_two_clocks_counts() -> None:
-    honest = Sample(wall=1000, cpu=1000, delay=0)
-    hidden_from_cpu = Sample(wall=1000, cpu=500, delay=0)
-    hidden_from_wall = Sample(wall=500, cpu=740, delay=0)
-    assert log_ratios([bucket(honest, hidden_from_cpu)], parallel=False) == pytest.approx([0])
-    assert log_ratios([bucket(honest, hidden_from_wall)], parallel=False) == pytest.approx([math.log(1000 / 740)])
-
-
-def test_noise_of_the_wall_clock_alone_does_not_pull_the_figure_down() -> None:
-    chance = random.Random(7)
-    buckets = [
-        bucket(Sample(10000 + chance.randrange(2000), 10000, 0), Sample(10000 + chance.randrange(2000), 10000, 0))
-        for _ in range(200)
-    ]
-    assert abs(sum(log_ratios(buckets, parallel=False)) / 200) < 0.01
-
-
-def test_waiting_for_a_core_is_not_held_against_anybody() -> None:
-    waited = Sample(wall=3000, cpu=1000, delay=2000)
-    assert log_ratios([bucket(Sample(1000, 1000, 0), waited)], parallel=False) == pytest.approx([0])
-
-
-def test_in_parallel_tasks_the_wall_clock_stands_alone() -> None:
-    two_cores = Sample(wall=500, cpu=1000, delay=0)
-    assert log_ratios([bucket(Sample(1000, 1000, 0), two_cores)], parallel=True) == pytest.approx([math.log(2)])
-
-
-def test_a_clock_that_reads_nothing_spoils_the_bucket() -> None:
-    assert log_ratios([bucket(Sample(1000, 0, 0), Sample(1000, 1000, 0))], parallel=False) == []
 
 
 def test_figures_are_rounded_toward_one() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from outpace.candidate import Candidate, choose_flag, fixed_text, forbidden_change, reference
+from outpace.candidate import Candidate, fixed_text, forbidden_change, reference
 from outpace.errors import TaskError
 from outpace.taskfile import load_task, make_task
 
@@ -20,6 +20,13 @@ def test_a_short_task_file_gets_sensible_defaults() -> None:
     made = task(GOOD)
     assert (made.build.compiler, made.build.flags, made.build.sources) == ("cc", ("-O2",), ("a.c",))
     assert made.limits.threads == 1 and made.timing.margin == 1.01
+
+
+def test_agreement_is_told_in_words() -> None:
+    assert task(GOOD).checking.agreement == ""
+    assert task(GOOD + "[checking]\ntolerance = 1e-6\n").checking.agreement == "a relative 1e-06"
+    both = task(GOOD + "[checking]\ntolerance = 1e-6\nfloor = 1e-9\n").checking
+    assert both.agreement == "a relative 1e-06 plus an absolute 1e-09" and both.floor == 1e-9
 
 
 def test_equal_content_has_an_equal_hash_wherever_it_lies() -> None:
@@ -41,6 +48,9 @@ def test_equal_content_has_an_equal_hash_wherever_it_lies() -> None:
         (GOOD + "[limits]\nprocesses = 4\n", "processes"),
         (GOOD + "[timing]\nmargin = 5.0\n", "margin"),
         (GOOD + "[checking]\ntolerance = -1.0\n", "tolerance"),
+        (GOOD + "[checking]\ntolerance = 1.0\n", "tolerance = 1.0 must be from 0 to below 1"),
+        (GOOD + "[checking]\nfloor = -1.0\n", "floor = -1.0"),
+        (GOOD + "[checking]\nfloor = inf\n", "floor = inf"),
         (GOOD + "[entry]\n", "entry"),
         (GOOD + "colour = 3\n", "colour"),
         ("name = ", "Invalid value"),
@@ -78,13 +88,30 @@ def test_choices_of_flags_are_kept_to() -> None:
     files = reference(made).files
     assert forbidden_change(made, Candidate(files, ("-g", "-O3", "-march=native"))) == ""
     assert "must stay" in forbidden_change(made, Candidate(files, ("-O3",)))
+    assert "leave it out" in forbidden_change(made, Candidate(files, ("-g", "-O3", "")))
     assert "exclude" in forbidden_change(made, Candidate(files, ("-g", "-O2", "-O3")))
     assert "not among" in forbidden_change(made, Candidate(files, ("-g", "-O2", "-fplugin=/tmp/x.so")))
-    assert choose_flag(("-g", "-O2"), ("-O2", "-O3"), "-O3") == ("-g", "-O3")
-    assert choose_flag(("-g", "-march=native"), ("", "-march=native"), "") == ("-g",)
 
 
 def test_files_that_are_not_editable_or_missing_are_refused() -> None:
     made = task(GOOD)
     assert "may not be edited" in forbidden_change(made, Candidate({"a.c": "", "judge.py": ""}, ("-O2",)))
     assert "missing" in forbidden_change(made, Candidate({}, ("-O2",)))
+
+
+def test_the_hash_covers_every_byte_and_flag_and_nothing_else() -> None:
+    files = {"a.c": "int a;\n", "b.c": "int b;\n"}
+    one = Candidate(files, ("-O2", "-g"))
+    assert Candidate(dict(reversed(files.items())), ("-O2", "-g")).hash == one.hash
+    others = [
+        Candidate(files, ("-g", "-O2")),
+        Candidate(files, ("-O2 -g",)),
+        Candidate(files, ("-O2",)),
+        Candidate({**files, "a.c": "int a; \n"}, one.flags),
+        Candidate({**files, "a.c": "int a;\r\n"}, one.flags),
+        Candidate({**files, "a.c": "int a;"}, one.flags),
+        Candidate({"a.c": "int b;\n", "b.c": "int a;\n"}, one.flags),
+        Candidate({"a.c": "int a;\n", "c.c": "int b;\n"}, one.flags),
+        Candidate({"a.c": "int a;\nint b;\n", "b.c": ""}, one.flags),
+    ]
+    assert len({one.hash, *(other.hash for other in others)}) == 1 + len(others)

@@ -84,6 +84,18 @@ def test_an_answer_that_does_not_fit_is_refused_before_it_is_written() -> None:
     assert region == bytearray(256)
 
 
+def test_large_arrays_are_left_where_they_lie_and_small_ones_are_not() -> None:
+    large, small = np.arange(1000.0), np.arange(5)
+    for value in (large, {"large": large, "small": small}, {"strided": np.arange(4000.0)[::2]}):
+        for _ in range(2):
+            region, apart = bytearray(1 << 20), []
+            end = wire.pack_into(value, memoryview(region), 8, apart)
+            assert len(apart) == 1
+            for offset, size, array in apart:
+                region[offset : offset + size] = array.tobytes()
+            np.testing.assert_equal(unmarshal.read(bytes(region[8:end])), value)
+
+
 def test_several_values_follow_each_other() -> None:
     both = wire.pack({"a": np.arange(5)}) + wire.pack([1, 2])
     first, at = wire.unpack(memoryview(both), 0)

@@ -7,7 +7,7 @@ import sys
 import cyclopts
 
 from outpace import __version__
-from outpace.cli import bench, doctor, export, init, mcp, plain, prompt, report, run, show, tasks, trial, verify
+from outpace.cli import attack, bench, doctor, export, init, mcp, plain, prompt, report, run, show, tasks, trial, verify
 from outpace.errors import OutpaceError
 
 app = cyclopts.App(
@@ -20,6 +20,7 @@ app = cyclopts.App(
     error_console=plain.ERRORS,
 )
 app.command(run.run)
+app.command(attack.attack)
 app.command(doctor.doctor)
 app.command(trial.try_, name="try")
 app.command(verify.verify)

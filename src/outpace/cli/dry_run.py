@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from outpace import prompt
+from outpace.aim import FASTER, Aim
 from outpace.archive import Archive
 from outpace.budget import Budget, Spent, left
 from outpace.candidate import reference
@@ -39,6 +40,7 @@ class Plan:
     given: Mapping[str, Any]
     # How many scored candidates a prompt shows once there are some.
     shown: int
+    aim: Aim = FASTER
 
 
 def estimate_and_print(plan: Plan, here: Machine, kind: JailKind, archive: Path, *, json: bool) -> int:
@@ -61,7 +63,7 @@ def estimate(plan: Plan, here: Machine, examiner: Examiner, archive: Path) -> tu
         known, remaining = _history(archive, plan)
     if known.judging is None:
         known = dataclasses.replace(known, judging=examiner.judge(own).seconds, trials=0)
-    text = prompt.render(plan.task, own, [], [], here, _stated(remaining))
+    text = prompt.render(plan.task, own, [], [], here, _stated(remaining), plan.aim)
     prices = Prices(plan.given.get("price_in", 0.0), plan.given.get("price_out", 0.0))
     most = plan.given.get("max_tokens", MAX_TOKENS)
     if plan.policy in _WITHOUT_MODEL:

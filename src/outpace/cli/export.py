@@ -8,12 +8,18 @@ from collections.abc import Mapping
 from difflib import unified_diff
 from pathlib import Path
 
+from outpace import confirmation
 from outpace.candidate import Candidate, reference
-from outpace.cli.report import find_run
+from outpace.cli.report import find_claim
 from outpace.cli.show import open_archive
 from outpace.errors import ArchiveError
 from outpace.judge.verdict import toward_one
+from outpace.lines import with_ends
+from outpace.shown import hides, shown
 from outpace.taskfile import make_task
+
+# Of the unseen characters of a patch, so many are named.
+_NAMED = 5
 
 
 def export(
@@ -26,6 +32,8 @@ def export(
 ) -> int:
     """Print the winner of a run as a unified diff against the task's folder, for
     `patch -p1 -d FOLDER` or `git apply --directory=FOLDER`.
+
+    On a terminal, characters that cannot be seen are spelt out; the file of --out has them as they are.
 
     Parameters
     ----------
@@ -41,20 +49,29 @@ def export(
         Print the patch, the flags and the claim as JSON.
     """
     with open_archive(folder) as archive:
-        record = find_run(archive, name)
+        record = find_claim(archive, name)
         task = make_task(Path(record.task_name), archive.task_files(record.task_hash))
         best = archive.best(record)
         if best is None:
             raise ArchiveError(f"run {record.name} has no candidate that was right and timed: nothing to export")
-        confirmed = archive.trial(best.trial).confirmation
-        proven = best.win and confirmed is not None and confirmed.speed_up is not None and confirmed.speed_up.win
+        trial = archive.trial(best.trial)
+        proven = confirmation.confirmed(trial) is not None
         if not proven and not unproven:
+            failed = confirmation.failed(trial)
+            why = f", and its confirmation failed: {failed}" if failed else ""
             raise ArchiveError(
                 f"run {record.name} has nothing proven faster (its best is {toward_one(best.ratio):.2f}x, "
-                f"{best.low:.2f} to {best.high:.2f}): go on with the run, or give --unproven"
+                f"{best.low:.2f} to {best.high:.2f}{why}): go on with the run, or give --unproven"
             )
         own, winner = reference(task), archive.candidate(best.hash)
     patch = diff(own.files, winner.files)
+    unseen = hides(patch)
+    if unseen and out is None and not json and not sys.stdout.isatty():
+        # Spelt out, it would no longer be the patch; as it is, it may be on its way to a terminal.
+        raise ArchiveError(
+            f"the patch of run {record.name} holds characters that cannot be seen ({', '.join(unseen[:_NAMED])}): "
+            "write it with --out FILE, and look at it with `cat -v` before you apply it"
+        )
     if out is not None:
         try:
             out.write_text(patch, encoding="utf-8", newline="")
@@ -79,28 +96,37 @@ def export(
         )
     else:
         if out is None:
-            sys.stdout.write(patch)
-        _tell(own, winner, patch, out)
+            # Carriage returns before a line end are harmless, and a piped patch needs them.
+            sys.stdout.write(shown(patch) if unseen else patch)
+        for line in remarks(own, winner, patch, out):
+            print(shown(line), file=sys.stderr)
     return 0
 
 
-def _tell(own: Candidate, winner: Candidate, patch: str, out: Path | None) -> None:
+def remarks(own: Candidate, winner: Candidate, patch: str, out: Path | None) -> list[str]:
+    """What a person should know of a patch beside the patch."""
+    said = []
     if not patch:
-        print("The sources are the reference's; only the flags differ.", file=sys.stderr)
+        said.append("The sources are the reference's; only the flags differ.")
     elif out is not None:
-        print(f"Wrote {out}; apply it with `patch -p1 -d FOLDER < {out}` to the task's folder.", file=sys.stderr)
-    if winner.flags != own.flags:
-        print(
-            f"It was built with other flags: {' '.join(winner.flags)} instead of {' '.join(own.flags)}.",
-            file=sys.stderr,
+        said.append(f"Wrote {out}; apply it with `patch -p1 -d FOLDER < {out}` to the task's folder.")
+    unseen = hides(patch)
+    if unseen:
+        named = ", ".join(unseen[:_NAMED])
+        where = "written as they are" if out is not None else "spelt out here: --out FILE writes them as they are"
+        said.append(
+            f"The patch holds characters that cannot be seen ({named}), {where}. Look at it before you apply it."
         )
+    if winner.flags != own.flags:
+        said.append(f"It was built with other flags: {' '.join(winner.flags)} instead of {' '.join(own.flags)}.")
+    return said
 
 
 def diff(before: Mapping[str, str], after: Mapping[str, str]) -> str:
     """A patch that git takes, from one set of files to another."""
     parts = []
     for name in sorted({*before, *after}):
-        old, new = _lines(before.get(name, "")), _lines(after.get(name, ""))
+        old, new = with_ends(before.get(name, "")), with_ends(after.get(name, ""))
         if old == new:
             continue
         # A tab after a name with spaces tells where it ends.
@@ -109,10 +135,3 @@ def diff(before: Mapping[str, str], after: Mapping[str, str]) -> str:
         parts.append(f"diff --git a/{name} b/{name}\n")
         parts += [line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in body]
     return "".join(parts)
-
-
-def _lines(text: str) -> list[str]:
-    """Lines by newline alone: to a patch, a form feed or a carriage return is part of its line."""
-    lines = [f"{line}\n" for line in text.split("\n")]
-    last = lines.pop().removesuffix("\n")
-    return [*lines, last] if last else lines

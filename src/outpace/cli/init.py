@@ -18,11 +18,13 @@ from outpace.domains.program import ProgramDomain
 from outpace.errors import HarnessError, TaskError
 from outpace.judge.jail import JailKind, best_jail
 from outpace.judge.judge import Judge
+from outpace.judge.verdict import Outcome
 from outpace.rehearsal import Rehearsal, Rehearsed, fit_size
 from outpace.skeleton import Gap, Skeleton, skeletons
 from outpace.skeleton_text import SIZE
 from outpace.sources import add_unit, gather
 from outpace.taskfile import load_task, make_task
+from outpace.vetting import Vetting, short_call
 
 # Files of a project that may be pulled in because a function needs what they define.
 _UNITS = 8
@@ -35,13 +37,18 @@ class Made:
     skeleton: Skeleton
     rehearsed: Rehearsed
     gaps: tuple[Gap, ...]
+    # What a person should know of a task that is ready all the same.
+    notes: tuple[str, ...] = ()
+    # How far the vetting got, and what tells of two doubtful attempts the better one.
+    steps: int = 0
 
 
 def init(source: Path, function: str, *, out: Path | None = None, no_jail: bool = False, json: bool = False) -> int:
     """Make a task from a source file and the name of a function in it.
 
-    The source is copied, inputs are guessed from the declaration, and the guess is tried in the jail. What cannot be
-    guessed is left as a marked line, and the command says which.
+    The source is copied, inputs are guessed from the declaration, and the guess is tried in the jail: C and C++ also
+    under the sanitizers. What cannot be guessed is left as a marked line. The command names each line that somebody has
+    to look at, and ends with status 1 where there is one.
 
     Parameters
     ----------
@@ -68,7 +75,7 @@ def init(source: Path, function: str, *, out: Path | None = None, no_jail: bool 
         print(json_module.dumps(as_json(made, folder, fairness), indent=1))
     else:
         _tell(made, folder, fairness)
-    return 0
+    return 1 if made.gaps or fairness else 0
 
 
 def make(source: Path, function: str, name: str, jail: JailKind, say: Callable[[str], None]) -> Made:
@@ -77,7 +84,9 @@ def make(source: Path, function: str, name: str, jail: JailKind, say: Callable[[
     with tempfile.TemporaryDirectory(prefix="outpace-init-") as workspace:
         Path(workspace).chmod(0o755)
         rehearsal = Rehearsal(jail, Path(workspace))
+        vetting = Vetting(rehearsal, Path(workspace), say)
         first: Made | None = None
+        doubtful: Made | None = None
         glue = False
         tries = skeletons(given, function, name=name)
         while tries:
@@ -87,20 +96,38 @@ def make(source: Path, function: str, name: str, jail: JailKind, say: Callable[[
             say(f"trying {skeleton.entry}")
             skeleton, found = _fitted(rehearsal, skeleton)
             if not found.problem:
-                return Made(skeleton, found, ())
-            first = first or Made(skeleton, found, (_failing(skeleton, found),))
+                vetted = vetting.vet(skeleton)
+                made = Made(
+                    vetted.skeleton,
+                    found,
+                    tuple(_doubt(vetted.skeleton, each) for each in vetted.doubts),
+                    (*vetted.notes, *filter(None, [short_call(found.seconds)])),
+                    vetted.steps,
+                )
+                if not made.gaps:
+                    return made
+                if doubtful is None or (made.steps, -len(made.gaps)) > (doubtful.steps, -len(doubtful.gaps)):
+                    doubtful = made
+                continue
+            if first is None:
+                # Reading past an array gives any number, writing past it what the judge does not take.
+                broken = Outcome.CRASHED in found.problem or "the reference's own answer" in found.problem
+                why = vetting.memory_error(skeleton) if broken else ""
+                first = Made(skeleton, found, (_doubt(skeleton, why) if why else _failing(skeleton, found),))
             if found.slow:
                 break  # at the smallest size: other values would not help either
             missing = re.search(r"undefined symbol: (\w+)", found.problem)
             more = add_unit(given, source, missing[1]) if missing and len(given.units) < _UNITS else None
             if more is not None:
-                given, first = more, None
+                given, first, doubtful = more, None, None
                 tries = skeletons(given, function, name=name)
             elif source.suffix == ".py" and not glue and _needs_glue(found.problem):
                 glue = True
                 tries = skeletons(given, function, name=name, glue=True)
-    assert first is not None  # there is at least one skeleton, and it failed
-    return first
+    # What runs and is doubted is nearer to a task than what does not run.
+    chosen = doubtful or first
+    assert chosen is not None  # there is at least one skeleton, and it failed
+    return chosen
 
 
 def _needs_glue(problem: str) -> bool:
@@ -134,6 +161,15 @@ def _failing(skeleton: Skeleton, found: Rehearsed) -> Gap:
     )
 
 
+def _doubt(skeleton: Skeleton, doubt: str) -> Gap:
+    """The line to look at for a doubt: the one it names, or where inputs are made."""
+    named = re.match(r"([\w.+-]+):(\d+):? ", doubt)
+    file = next((name for name in skeleton.files if named and Path(name).name == named[1]), "")
+    if named and file:
+        return Gap(file, int(named[2]), doubt[named.end() :])
+    return skeleton.line("judge.py", "def make_input", doubt)
+
+
 def write(skeleton: Skeleton, folder: Path) -> None:
     """Lay the files out."""
     for name, content in skeleton.files.items():
@@ -165,24 +201,28 @@ def as_json(made: Made, folder: Path, fairness: str) -> dict[str, object]:
         "ready": not made.gaps and not fairness,
         "seconds_per_call": made.rehearsed.seconds or None,
         "problem": fairness or None,
+        "notes": list(made.notes),
         "fill_in": [{"file": str(folder / gap.file), "line": gap.line, "what": gap.what} for gap in made.gaps],
     }
 
 
 def _tell(made: Made, folder: Path, fairness: str) -> None:
     print(f"Made {folder} for {made.skeleton.entry}.")
+    if made.rehearsed.seconds:
+        took = duration(made.rehearsed.seconds)
+        print(f"A call takes {took} on the guessed inputs; read them in {folder / 'judge.py'}.")
+    for note in made.notes:
+        print(f"Note: {note}.")
     if made.gaps:
-        print("Not ready: fill in")
+        print(f"Not ready: {len(made.gaps)} place{'s' if len(made.gaps) > 1 else ''} to fill in or to mend")
         for gap in made.gaps:
             print(f"  {folder / gap.file}:{gap.line}: {gap.what}")
         print(f"Then check it with `outpace try {folder}`.")
-        return
-    print(f"A call takes {duration(made.rehearsed.seconds)} on the guessed inputs; read them in {folder / 'judge.py'}.")
-    if fairness:
+    elif fairness:
         print(f"Not ready: {fairness}", file=sys.stderr)
-        return
-    print("Ready: in the jail the reference scores 1.00 against itself, and programs that do nothing fail.")
-    print(f"`outpace run {folder}` searches for a faster version: 40 trials unless you say --trials or --minutes.")
+    else:
+        print("Ready: in the jail the reference scores 1.00 against itself, and programs that do nothing fail.")
+        print(f"`outpace run {folder}` searches for a faster version: 40 trials unless you say --trials or --minutes.")
 
 
 def duration(seconds: float) -> str:

@@ -12,9 +12,11 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
+from outpace import confirmation
 from outpace.cli.plain import shortened
 from outpace.judge.verdict import Verdict, toward_one
 from outpace.run import Run
+from outpace.shown import shown
 
 # Once a second: a livelier picture would take the processor from what is being timed.
 _REFRESHES = 1
@@ -59,12 +61,11 @@ class Progress:
     def begin(self, run: Run) -> None:
         """The run that is reported on from now on."""
         self._run = run
-        best = run.best()
-        self._best = best.ratio if best is not None and best.win else 0.0
+        self._best = _confirmed_ratio(run)
         self._standing = self._summary(run)
         done = sum(run.outcomes().values())
         goes_on = f", going on after {done} trials" if done else ""
-        self._print(f"run {run.record.name}: task {run.task.name}, policy {run.policy.name}{goes_on}")
+        self._print(shown(f"run {run.record.name}: task {run.task.name}, policy {run.policy.name}{goes_on}"))
 
     def doing(self, what: str) -> None:
         """What the judge or the policy is at; may hold markup."""
@@ -77,27 +78,43 @@ class Progress:
         if self._run is None:
             return
         self._standing = self._summary(self._run)
-        line = f"trial {trial}: {self._finding(verdict)}"
+        line = f"trial {trial}: {self._finding(self._run, trial, verdict)}"
         self._print(line if self._shown else f"{line}; {self._standing}")
         self.doing("thinking of the next candidate")
 
-    def _finding(self, verdict: Verdict) -> str:
+    def ended(self, reason: str) -> None:
+        """The search is over; what is left is to prepare its claim."""
+        if self._run is None:
+            return
+        self._standing = self._summary(self._run)
+        line = f"run {self._run.record.name} has ended: {shortened(reason, 400)}"
+        self._print(line if self._shown else f"{line}; {self._standing}")
+        self.doing("the search has ended, preparing the claim")
+
+    def _finding(self, run: Run, number: int, verdict: Verdict) -> str:
         found = verdict.speed_up
         if found is None:
             return f"{verdict.outcome}: {shortened(verdict.reason, 400 if self._shown else 120)}"
-        best = self._run.best() if self._run is not None else None
-        mark = ""
-        if best is not None and best.win and best.ratio > self._best:
-            self._best = best.ratio
-            mark = f", the best so far: {toward_one(best.ratio):.2f}x when confirmed"
-        return f"{found.rounded()} ({found.low:.2f} to {found.high:.2f}){mark}"
+        said = f"{found.rounded()} ({found.low:.2f} to {found.high:.2f})"
+        trial = run.trial(number)
+        why = "" if trial is None else confirmation.failed(trial)
+        if why:
+            return f"{said}, but not confirmed: {shortened(why, 120)}"
+        best = _confirmed_ratio(run)
+        if best > self._best:
+            self._best = best
+            said += f", the best so far: {toward_one(best):.2f}x when confirmed"
+        return said
 
     def _summary(self, run: Run) -> str:
-        """Where the run stands: best, verdicts, spent and left."""
-        best = run.best()
-        parts = ["no win yet"]
-        if best is not None and best.win:
-            parts = [f"best {toward_one(best.ratio):.2f}x ({best.low:.2f} to {best.high:.2f})"]
+        """Where the run stands: best, verdicts, spent and left; an attack has no best, it has wins."""
+        leader = run.leader()
+        wins = 0 if run.aim.claims else len(run.wins())
+        parts = [f"{wins} {'win' if wins == 1 else 'wins'}" if wins else "no win yet"]
+        if leader is not None and leader[0].win:
+            best, trial = leader
+            failed = ", its confirmation failed" if confirmation.failed(trial) else ""
+            parts = [f"best {toward_one(best.ratio):.2f}x ({best.low:.2f} to {best.high:.2f}){failed}"]
         outcomes = run.outcomes()
         parts.append(", ".join(f"{count} {name}" for name, count in outcomes.items()) or "no trial yet")
         return "; ".join([*parts, self._spent(run)])
@@ -125,6 +142,13 @@ class Progress:
         self._console.print(
             Text(line), no_wrap=self._shown, overflow="ellipsis" if self._shown else None, soft_wrap=not self._shown
         )
+
+
+def _confirmed_ratio(run: Run) -> float:
+    """The leader's confirmed speed-up, or 0."""
+    leader = run.leader()
+    found = None if leader is None else confirmation.confirmed(leader[1])
+    return 0.0 if found is None else found.ratio
 
 
 def _wrapped(standing: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_module
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from outpace.candidate import Candidate
 from outpace.judge.verdict import Verdict
 from outpace.policies.base import Lesson, Prompt, Reply
 from outpace.run import Run, Settings
+from outpace.shown import shown
 from outpace.task import Task
 from outpace.taskfile import load_task
 
@@ -58,10 +60,11 @@ def prompt(
         with Archive.open(copy) as archive:
             asked = _ask(archive, loaded, policy, name or f"{loaded.name}-{policy}", trials, exemplars)
     if json:
-        shown = [{"candidate": each.score.hash, "ratio": each.score.ratio} for each in asked.shown]
-        print(json_module.dumps({"trial": asked.trial, "shown": shown, "prompt": asked.text}, indent=1))
+        chosen = [{"candidate": each.score.hash, "ratio": each.score.ratio} for each in asked.shown]
+        print(json_module.dumps({"trial": asked.trial, "shown": chosen, "prompt": asked.text}, indent=1))
     else:
-        print(asked.text, end="")
+        # A pipe may lead to a model, which is to see what a run would show it; a person sees what strangers hid.
+        print(shown(asked.text) if sys.stdout.isatty() else asked.text, end="")
     return 0
 
 
@@ -96,6 +99,9 @@ class _Nobody:
 
     def judge(self, candidate: Candidate) -> Verdict:
         raise AssertionError(f"{candidate.hash}: nothing is judged")
+
+    def confirm(self, candidate: Candidate) -> Verdict:
+        return self.judge(candidate)
 
     def learn(self, lessons: Sequence[Lesson]) -> None:
         raise AssertionError(f"{len(lessons)} lessons: nothing is learnt")

@@ -1,4 +1,4 @@
-"""The options of `outpace run` that belong to a policy, and who takes which."""
+"""The options of `outpace run` and `outpace attack` that belong to a policy, and who takes which."""
 
 from __future__ import annotations
 
@@ -43,6 +43,10 @@ class Proposer:
         The folder where prompts are put and replies awaited (policy agent).
     reply_seconds
         The longest that a reply may take (policies openai, command and agent).
+    archive
+        The archive file whose run is replayed (policy replay).
+    run
+        The name of the run that is replayed, where that archive has several (policy replay).
     """
 
     model: str | None = None
@@ -55,6 +59,8 @@ class Proposer:
     command: str | None = None
     agent_folder: Path | None = None
     reply_seconds: float | None = None
+    archive: Path | None = None
+    run: str | None = None
 
     def given(self) -> dict[str, Any]:
         """The settings that were given."""

@@ -11,7 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 
+from outpace import claim
+from outpace.aim import aim_of
 from outpace.archive import Archive, RunRecord
 from outpace.domains.program import ProgramDomain
 from outpace.errors import ArchiveError, OutpaceError
@@ -19,6 +22,7 @@ from outpace.judge.jail import JailKind, best_jail
 from outpace.judge.judge import Judge
 from outpace.report import ablation
 from outpace.report.facts import Facts, gather
+from outpace.shown import shown
 from outpace.taskfile import load_task
 
 
@@ -57,7 +61,7 @@ def report(
     if not path.is_file():
         raise ArchiveError(f"{path} does not exist: start with `outpace run TASK`, or name another --folder")
     with Archive.open(path) as archive:
-        record = find_run(archive, run)
+        record = find_claim(archive, run)
         receipt = folder / f"{record.name}.receipt.json"
 
         def read() -> Facts:
@@ -77,30 +81,43 @@ def report(
 
 
 def _told(facts: Facts, written: list[Path]) -> dict[str, Any]:
-    claim = facts.claim
     return {
         "run": facts.run.name,
         "task": facts.run.task_name,
         "trials": len(facts.trials),
         "in_progress": facts.judging,
-        "speed_up": None if claim is None else dataclasses.asdict(claim),
+        "ended": facts.ended or None,
+        "speed_up": None if facts.claim is None else dataclasses.asdict(facts.claim),
+        "claim": None if facts.receipt is None else claim.as_json(facts.receipt),
         "files": [str(each) for each in written],
     }
 
 
 def find_run(archive: Archive, wanted: str | None) -> RunRecord:
-    """The run of this name, or the newest of this task, or the newest of all."""
+    """The run of this name, or the newest of this task, or the newest of all; an attack only by its name."""
     runs = archive.runs()
-    if not runs:
-        raise ArchiveError(f"{archive.path} has no run yet: start with `outpace run TASK`")
+    honest = [each for each in runs if aim_of(each.settings).claims]
     if wanted is None:
-        return runs[-1]
+        if not honest:
+            raise ArchiveError(f"{archive.path} has no run yet: start with `outpace run TASK`")
+        return honest[-1]
     task = load_task(Path(wanted)).name if (Path(wanted) / "task.toml").is_file() else wanted
-    named = [each for each in runs if each.name == wanted] or [each for each in runs if each.task_name == task]
+    named = [each for each in runs if each.name == wanted] or [each for each in honest if each.task_name == task]
     if not named:
-        known = ", ".join(sorted({each.name for each in runs}))
+        known = ", ".join(sorted({each.name for each in runs})) or "none yet: start with `outpace run TASK`"
         raise ArchiveError(f"{archive.path} has no run and no task named {wanted}: its runs are {known}")
     return named[-1]
+
+
+def find_claim(archive: Archive, wanted: str | None) -> RunRecord:
+    """The same among runs whose finds may be published, which those of an attack may not."""
+    found = find_run(archive, wanted)
+    if not aim_of(found.settings).claims:
+        raise ArchiveError(
+            f"run {found.name} is an attack, and what it found is no claim: "
+            f"`outpace show {found.name}` shows it, the same `outpace attack` lists its wins"
+        )
+    return found
 
 
 def slug(name: str) -> str:
@@ -121,7 +138,8 @@ def _ablate(archive: Archive, facts: Facts, workspace: Path, jail: JailKind) -> 
         Console(stderr=True).status("starting") as status,
         Judge(ProgramDomain(facts.task), jail=jail, workspace=workspace) as judge,
     ):
-        found = ablation.ablate(facts.reference, facts.winner, judge, status.update)
+        # A change is named by its file, and that may be named by a stranger.
+        found = ablation.ablate(facts.reference, facts.winner, judge, lambda what: status.update(escape(shown(what))))
     archive.note(facts.run, "ablation", found)
 
 

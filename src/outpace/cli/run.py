@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import json as json_module
-import random
-import sys
 from pathlib import Path
 
-from rich.markup import escape
-
 from outpace import machine
-from outpace.archive import Archive
-from outpace.budget import Budget
 from outpace.cli.dry_run import Plan, estimate_and_print
-from outpace.cli.progress import Progress
 from outpace.cli.proposer import Proposer
-from outpace.domains.program import ProgramDomain
+from outpace.cli.session import budget_of, session
 from outpace.judge.jail import JailKind, best_jail
-from outpace.judge.judge import Judge
 from outpace.loop import loop
-from outpace.policies import make_policy
-from outpace.publish import Publication, publish
-from outpace.run import Run, Settings
+from outpace.publish import publish
+from outpace.run import Settings
 from outpace.taskfile import load_task
 
 _POLICYS_OWN = Proposer()
@@ -82,46 +73,23 @@ def run(
     """
     loaded = load_task(task)
     kind: JailKind = "none" if no_jail else best_jail()
-    if trials is None and minutes is None and tokens is None and money is None:
-        trials = 40
-    budget = Budget(trials, minutes, tokens, money)
+    budget = budget_of(trials, minutes, tokens, money)
     given = proposer.checked(policy, budget)
     settings = Settings(exemplars=exemplars, policy=proposer.stored())
     name = name or f"{loaded.name}-{policy}"
     here = machine.describe()
-    file = folder / "archive.sqlite"
     if dry_run:
         plan = Plan(loaded, policy, name, budget, given, settings.shown)
-        return estimate_and_print(plan, here, kind, file, json=json)
-    with Archive.open(file) as archive, Progress(quiet=json) as progress:
-        # A server's words are shown as they are; brackets in them are no markup.
-        proposing = make_policy(policy, lambda what: progress.doing(escape(what)), **given)
-        # Absolute: without a jail a candidate is started from a folder of its own.
-        work = (folder / "work").absolute()
-        with Judge(ProgramDomain(loaded), jail=kind, workspace=work, progress=progress.doing) as judge:
-            started = Run(
-                archive,
-                loaded,
-                judge,
-                proposing,
-                name=name,
-                machine=here,
-                seed=random.SystemRandom().getrandbits(32) if seed is None else seed,
-                settings=settings,
-                budget=budget,
-            )
-            progress.begin(started)
-            if "fair" not in archive.notes(started.record):
-                archive.note(started.record, "fair", judge.inspect().ratio)
-            reason = loop(started, progress.judged)
-            result = publish(started, archive, judge, here, folder)
+        return estimate_and_print(plan, here, kind, folder / "archive.sqlite", json=json)
+    with session(
+        loaded, policy, given, name=name, settings=settings, budget=budget, seed=seed, folder=folder, jail=kind,
+        machine=here, quiet=json,
+    ) as begun:  # fmt: skip
+        reason = loop(begun.run, begun.progress.judged)
+        begun.progress.ended(reason)
+        result = publish(begun.run, begun.archive, begun.judge, here, folder)
     if json:
         print(json_module.dumps(result.as_json(reason), indent=1))
     else:
-        _tell(result, reason)
+        print(result.sentence())
     return 0
-
-
-def _tell(result: Publication, reason: str) -> None:
-    print(f"Done: {reason}.", file=sys.stderr)
-    print(result.sentence())

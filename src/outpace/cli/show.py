@@ -12,12 +12,18 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from outpace import claim, confirmation
+from outpace.aim import AIMS, aim_of
 from outpace.archive import Archive, RunRecord, Trial
-from outpace.cli.plain import aligned, printable, shortened
+from outpace.cli.plain import aligned, shortened
 from outpace.cli.report import find_run
 from outpace.errors import ArchiveError
 from outpace.exemplars import Scored
 from outpace.judge.verdict import Verdict, toward_one
+from outpace.publish import published
+from outpace.receipt import FlagsShare
+from outpace.run import ENDED
+from outpace.shown import shown
 
 _TOP, _FAILURES = 8, 4
 
@@ -52,7 +58,7 @@ def show(
             wanted = numbered(archive, record, trial)
             found = dataclasses.asdict(wanted) | {"run": record.name}
             if not json:
-                _print_trial(record, wanted)
+                _print_trial(archive, record, wanted)
     if json:
         print(json_module.dumps(found, indent=1))
     return 0
@@ -68,9 +74,9 @@ def open_archive(folder: Path) -> Archive:
 
 def numbered(archive: Archive, record: RunRecord, number: int) -> Trial:
     """The trial of this number in a run."""
-    for each in archive.trials(record):
-        if each.number == number:
-            return each
+    found = archive.numbered(record, number)
+    if found is not None:
+        return found
     count = archive.count(record)
     raise ArchiveError(
         f"run {record.name} has no trial {number}: " + (f"it has 1 to {count}" if count else "it has none yet")
@@ -81,16 +87,21 @@ def facts(archive: Archive, record: RunRecord) -> dict[str, Any]:
     """What there is to say about a run."""
     scored = sorted(archive.scored(record.task_hash, record), key=lambda one: (one.win, one.ratio), reverse=True)
     best = archive.best(record)
+    notes = archive.notes(record)
+    claimed = None if best is None else published(archive, archive.trial(best.trial))
     return {
         "run": record.name,
         "task": record.task_name,
         "policy": record.policy,
+        "aim": aim_of(record.settings).name,
         "started": record.started_at,
         "trials": archive.count(record),
         "outcomes": archive.outcome_counts(record),
+        "ended": notes.get(ENDED),
         "best": None if best is None else _candidate(archive, best),
+        "claim": None if claimed is None else claim.as_json(claimed) | {"sentence": " ".join(claim.sentences(claimed))},
         "cost": dataclasses.asdict(archive.costs(record)),
-        "notes": archive.notes(record),
+        "notes": notes,
         "top": [_candidate(archive, one) for one in scored[:_TOP]],
         "failures": [
             {"trial": each.number, "outcome": each.verdict.outcome.value, "reason": each.verdict.reason}
@@ -109,7 +120,8 @@ def _candidate(archive: Archive, scored: Scored) -> dict[str, Any]:
         "low": scored.low,
         "high": scored.high,
         "win": scored.win,
-        "confirmed": trial.confirmation is not None and trial.confirmation.speed_up is not None,
+        "confirmed": confirmation.confirmed(trial) is not None,
+        "confirmation_failed": confirmation.failed(trial),
         "flags": list(archive.candidate(scored.hash).flags),
         "design": trial.design,
     }
@@ -121,17 +133,17 @@ def _print_runs(found: list[dict[str, Any]]) -> None:
         return
     rows = [("run", "policy", "trials", "best", "started")]
     rows += [
-        (each["run"], each["policy"], str(each["trials"]), _claim(each["best"]), _date(each["started"]))
-        for each in found
+        (each["run"], each["policy"], str(each["trials"]), _standing(each), _date(each["started"])) for each in found
     ]
     _print_table(rows, right=(2,))
 
 
 def _print_run(found: dict[str, Any]) -> None:
-    print(
-        printable(f"{found['run']}: task {found['task']}, policy {found['policy']}, started {_date(found['started'])}")
-    )
-    print(f"best: {_claim(found['best'], long=True)}")
+    print(shown(f"{found['run']}: task {found['task']}, policy {found['policy']}, started {_date(found['started'])}"))
+    print(f"ended: {shortened(found['ended'], 400)}" if found["ended"] else "not ended")
+    print(f"best: {_standing(found, long=True)}")
+    if found["claim"] is not None:
+        print(f"claim: {found['claim']['sentence']}")
     outcomes = ", ".join(f"{count} {name}" for name, count in found["outcomes"].items()) or "none judged yet"
     print(f"trials: {found['trials']} ({outcomes})")
     print(f"spent: {spent(found['cost'])}")
@@ -149,12 +161,12 @@ def _print_run(found: dict[str, Any]) -> None:
             [(str(each["trial"]), each["outcome"], shortened(each["reason"], 400)) for each in found["failures"]],
             right=(0,),
         )
-    print(f"\n`outpace show {printable(found['run'])} --trial N` shows a trial in full.")
+    print(f"\n`outpace show {shown(found['run'])} --trial N` shows a trial in full.")
 
 
 def _print_table(rows: Sequence[Sequence[str]], *, right: tuple[int, ...]) -> None:
     console = Console(highlight=False, markup=False)
-    for line in aligned(rows, right=right, widest=27):
+    for line in aligned(rows, right=right, widest=34):
         console.print(Text(line), no_wrap=True, overflow="ellipsis")
 
 
@@ -162,10 +174,15 @@ def _date(seconds: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
 
 
-def _print_trial(record: RunRecord, trial: Trial) -> None:
-    print(f"# Trial {trial.number} of {printable(record.name)} ({trial.state})")
-    print(f"\n## Prompt\n\n{printable(trial.prompt).rstrip()}")
-    print(f"\n## Reply\n\n{'(none yet)' if trial.reply is None else printable(trial.reply).rstrip()}")
+def _print_trial(archive: Archive, record: RunRecord, trial: Trial) -> None:
+    print(f"# Trial {trial.number} of {shown(record.name)} ({trial.state})")
+    print(f"\n## Prompt\n\n{shown(trial.prompt).rstrip()}")
+    print(f"\n## Reply\n\n{'(none yet)' if trial.reply is None else shown(trial.reply).rstrip()}")
+    candidate = None if trial.candidate is None else archive.candidate(trial.candidate)
+    for name, text in candidate.files.items() if candidate is not None else ():
+        # A reply may hold edits alone; what was judged is the whole.
+        if text.strip() not in (trial.reply or ""):
+            print(f"\n## {shown(name)}, as judged\n\n{shown(text).rstrip()}")
     print(f"\n## Verdict\n\n{_verdict(trial.verdict)}")
     if trial.duplicate_of is not None:
         print("Its sources were judged before, so it was given that verdict.")
@@ -178,7 +195,7 @@ def _verdict(verdict: Verdict | None) -> str:
     if verdict is None:
         return "(not judged yet)"
     if verdict.speed_up is None:
-        return printable(f"{verdict.outcome}: {verdict.reason}")
+        return shown(f"{verdict.outcome}: {verdict.reason}")
     found = verdict.speed_up
     proven = "a win" if found.win else "no win"
     return f"ok: {found.rounded()} ({found.interval()}, {found.buckets} buckets): {proven}"
@@ -199,11 +216,24 @@ def spent(cost: dict[str, Any]) -> str:
     return "; ".join(parts) or "nothing on a model"
 
 
+def _standing(found: dict[str, Any], *, long: bool = False) -> str:
+    """What a run may claim, in words; an attack may claim nothing."""
+    if AIMS[found["aim"]].claims:
+        by_flags = found["claim"] is not None and found["claim"]["flags_share"] == FlagsShare.ALL
+        return _claim(found["best"], long=long) + (" by flags" if by_flags and not long else "")
+    return "none, this is an attack: its wins are no claims" if long else "an attack"
+
+
 def _claim(candidate: dict[str, Any] | None, *, long: bool = False) -> str:
     if candidate is None:
         return "no candidate was right and timed" if long else "-"
     figure = f"{toward_one(candidate['ratio']):.2f}x ({candidate['low']:.2f} to {candidate['high']:.2f})"
+    failed = candidate["confirmation_failed"]
     if not long:
-        return figure if candidate["win"] else f"{figure} no win"
-    state = "confirmed in fresh processes" if candidate["confirmed"] else "not confirmed yet"
-    return f"{figure}, trial {candidate['trial']}, {state if candidate['win'] else 'not proven faster'}"
+        return f"{figure} not confirmed" if failed else figure if candidate["win"] else f"{figure} no win"
+    state = "not confirmed yet" if candidate["win"] else "not proven faster"
+    if candidate["confirmed"]:
+        state = "confirmed in fresh processes"
+    elif failed:
+        state = f"its confirmation in fresh processes failed: {shortened(failed, 200)}"
+    return f"{figure}, trial {candidate['trial']}, {state}"

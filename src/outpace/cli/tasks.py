@@ -11,8 +11,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from outpace.cli.plain import flat, printable
+from outpace.cli.plain import flat
 from outpace.errors import TaskError
+from outpace.shown import shown
 from outpace.task import Task
 from outpace.taskfile import load_task
 
@@ -96,10 +97,8 @@ def _print(found: list[Found]) -> None:
         folder = each.folder if len(each.folder) <= place else f"...{each.folder[3 - place :]}"
         state = Text("wrong", "red") if each.problem else Text("good ", "green")
         detail = each.problem.removeprefix(f"{each.folder}/task.toml: ") or each.entry
-        row = Text.assemble(
-            printable(folder).ljust(place + 2), each.language.ljust(kind + 2), state, "  ", printable(detail)
-        )
+        row = Text.assemble(shown(folder).ljust(place + 2), each.language.ljust(kind + 2), state, "  ", shown(detail))
         console.print(row, no_wrap=True, overflow="ellipsis")
     for each in found:
         if each.problem:
-            print(printable(each.problem))
+            print(shown(each.problem))

@@ -5,33 +5,49 @@ from __future__ import annotations
 import dataclasses
 import json as json_module
 import tempfile
-from enum import StrEnum
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
-from outpace.cli.trial import sentence
+from outpace.candidate import Candidate, reference
+from outpace.claim import flags_headline
 from outpace.domains.program import ProgramDomain
 from outpace.errors import ReceiptError
 from outpace.judge.jail import JailKind, best_jail
 from outpace.judge.judge import Judge
-from outpace.judge.verdict import SpeedUp, Verdict
-from outpace.receipt import Receipt, read_receipt
+from outpace.judge.verdict import Outcome, SpeedUp, Verdict
+from outpace.receipt import FlagsShare, Receipt, read_receipt
+from outpace.reproduction import Finding, compared
+from outpace.shown import shown
 from outpace.taskfile import load_task
 
 
-class Finding(StrEnum):
-    """What judging a claim again can come to."""
+@dataclass(frozen=True)
+class Again:
+    """A claimed figure, and what was found of it here."""
 
-    HOLDS = "the claim holds on this machine"
-    SMALLER = "a win on this machine too, but a smaller one than claimed"
-    FAILS = "the claim does not hold on this machine"
+    claimed: SpeedUp
+    verdict: Verdict
+    # Of the unchanged reference that the candidate stands beside; none where that is the task's own reference.
+    flags: tuple[str, ...] = ()
+    # Whether the receipt only implies the figure: under flags that it does not call the best the gain is no smaller.
+    implied: bool = False
+
+    @property
+    def finding(self) -> Finding:
+        """How the two stand to each other."""
+        return compared(self.claimed, self.verdict.speed_up)
 
 
 def verify(
     receipt: Path, *, task: Path | None = None, trust: bool = False, no_jail: bool = False, json: bool = False
 ) -> int:
-    """Judge a receipt's claim again here, and say whether it holds on this machine.
+    """Judge a receipt's claim again here, and say whether it is reproduced, larger, smaller or not reproduced.
+
+    It ends with 0 for the first two. The gain beside the reference's best flags is compared in the same way.
 
     The task's judge.py runs outside the jail, so a receipt from a stranger is as good as a program from a stranger:
     give your own copy of the task, or say that you trust this one.
@@ -59,32 +75,75 @@ def verify(
         Path(folder).chmod(0o755)
         with Judge(ProgramDomain(claim.task), jail=kind, workspace=Path(folder), progress=status.update) as judge:
             judge.inspect()
-            verdict = judge.judge(claim.candidate)
-    finding = compare(claim.speed_up, verdict)
+            whole = Again(claim.speed_up, judge.confirm(claim.candidate))
+            beside = _beside(claim, judge) if whole.verdict.speed_up is not None else []
     if json:
-        print(
-            json_module.dumps(
-                {
-                    "finding": finding,
-                    "claim": dataclasses.asdict(claim.speed_up),
-                    "verdict": dataclasses.asdict(verdict),
-                },
-                indent=1,
-            )
-        )
+        print(json_module.dumps(_as_json(claim, whole, beside), indent=1))
     else:
-        claimed = claim.speed_up
-        print(f"claimed: {claimed.rounded()} ({claimed.interval()}) on {claim.machine['cpu']}")
-        print(f"here:    {sentence(verdict)}")
-        print(finding)
-    return 0 if finding is Finding.HOLDS else 1
+        print(told(claim, whole, beside))
+    return 0 if all(each.finding.holds for each in (whole, *beside)) else 1
 
 
-def compare(claimed: SpeedUp, verdict: Verdict) -> Finding:
-    """Whether what was measured here bears the claim out."""
-    if verdict.speed_up is None or not verdict.speed_up.win:
-        return Finding.FAILS
-    return Finding.HOLDS if verdict.speed_up.high >= claimed.low else Finding.SMALLER
+def told(claim: Receipt, whole: Again, beside: Sequence[Again]) -> str:
+    """What was claimed and what was found, each with its interval, as a person reads it."""
+    share = flags_headline(claim)
+    lines = _lines(whole, f", on {shown(str(claim.machine.get('cpu', 'an unknown processor')))}")
+    if share:
+        lines.insert(1, f"         {share}")
+    for each in beside:
+        whose = "the candidate's own flags" if each.implied else "its best flags"
+        lines.append(f"Beside the unchanged reference built with {whose} {shown(' '.join(each.flags))}:")
+        lines += _lines(each, " or more, if other flags are the best" if each.implied else "")
+    return "\n".join(lines)
+
+
+def _lines(again: Again, where: str) -> list[str]:
+    found = again.verdict.speed_up
+    here = _figure(found) if found is not None else shown(f"{again.verdict.outcome}: {again.verdict.reason}")
+    return [f"claimed: {_figure(again.claimed)}{where}", f"here:    {here}", str(again.finding)]
+
+
+def _figure(found: SpeedUp) -> str:
+    return f"{found.rounded()} ({found.interval()}), {'a win' if found.win else 'no win'}"
+
+
+def _as_json(claim: Receipt, whole: Again, beside: Sequence[Again]) -> dict[str, Any]:
+    def plain(again: Again) -> dict[str, Any]:
+        return {
+            "finding": again.finding,
+            "claim": dataclasses.asdict(again.claimed),
+            "verdict": dataclasses.asdict(again.verdict),
+        }
+
+    return {
+        **plain(whole),
+        "flags_share": str(claim.flags_share),
+        "beside": [{"flags": list(each.flags), "implied": each.implied, **plain(each)} for each in beside],
+    }
+
+
+def to_stand_beside(claim: Receipt) -> list[tuple[tuple[str, ...], SpeedUp, bool]]:
+    """Under which flags the unchanged reference stands beside the candidate, the gain over it, and if that is implied.
+
+    The candidate's own flags are among them unless the receipt says itself that flags are all: whoever made it may
+    have left them out of the search.
+    """
+    over = claim.over_best_flags
+    found = [] if over is None else [(claim.best_flags, over.speed_up, False)]
+    known = (set(claim.task.build.flags), set(claim.best_flags))
+    if claim.flags_share in (FlagsShare.NONE, FlagsShare.PART) and set(claim.candidate.flags) not in known:
+        found.append((claim.candidate.flags, claim.speed_up if over is None else over.speed_up, True))
+    return found
+
+
+def _beside(claim: Receipt, judge: Judge) -> list[Again]:
+    found = []
+    for flags, claimed, implied in to_stand_beside(claim):
+        rival = Candidate(reference(claim.task).files, flags)
+        # Flags such as -ffast-math can make the reference wrong; then there is nothing to stand beside.
+        if judge.judge(rival).outcome in (Outcome.OK, Outcome.TOO_NOISY):
+            found.append(Again(claimed, judge.compare(claim.candidate, rival), flags, implied))
+    return found
 
 
 def _check_trust(claim: Receipt, task: Path | None, trust: bool) -> None:

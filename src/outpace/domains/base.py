@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
 from outpace.candidate import Candidate
-from outpace.judge.batch import Batch
 from outpace.judge.build import BuildPlan
 from outpace.judge.jail import JailKind
+from outpace.judge.question import Question
 from outpace.judge.worker import Program
 from outpace.task import Task
 
 Input = Mapping[str, Any]
+# The reference's answers to variants of one input that differ from it by a rounding step; new variants at each call.
+Moved = Callable[[], Sequence[Any] | None]
 
 
 class Domain(Protocol):
@@ -40,17 +42,17 @@ class Domain(Protocol):
         ...
 
     def edge_inputs(self) -> Sequence[Input]:
-        """Inputs that every candidate must get right and that are not timed."""
+        """Inputs that every candidate must get right; they stand at random places of every process."""
         ...
 
-    def batch(self, inputs: Sequence[Input]) -> Batch:
-        """These calls laid out for the worker."""
+    def question(self, inputs: Sequence[Input]) -> Question:
+        """One call, or a bundle of them, laid out for the worker."""
         ...
 
-    def setup_batch(self, data: Input) -> Batch:
+    def setup_question(self, data: Input) -> Question:
         """The set-up call laid out for the worker."""
         ...
 
-    def check(self, given: Input, answer: Any, expected: Any) -> str:
-        """Why the answer to `given` is wrong, or "" when it is right."""
+    def check(self, given: Input, answer: Any, expected: Any, moved: Moved | None = None) -> str:
+        """Why the answer to `given` is wrong, or "" when it is right; `moved` is called only if that decides."""
         ...

@@ -12,21 +12,23 @@ from typing import Any
 import numpy as np
 
 from outpace.candidate import Candidate
-from outpace.domains.base import Input
+from outpace.domains.base import Input, Moved
 from outpace.domains.interpreter import Interpreter
 from outpace.domains.recipe import LIBRARY, own_program, recipe
 from outpace.errors import TaskError
-from outpace.judge import abi, batch
-from outpace.judge.batch import Batch
+from outpace.judge import abi, question
 from outpace.judge.build import BuildPlan
-from outpace.judge.compare import difference, nonfinite
+from outpace.judge.compare import disagreement, nonfinite
 from outpace.judge.jail import MIB, Bind, Confinement, JailKind
+from outpace.judge.nudge import coarsest
+from outpace.judge.question import Question
 from outpace.judge.worker import Program
 from outpace.task import Task
 
-# Loading, set-up and the first calls may take this much longer than the reference's: a small table in C, an import such
-# as NumPy's in Python.
-ONCE_SECONDS = {"c": 0.02, "python": 0.3, "command": 0.3}
+# Memory that was freed is used again. By default the C library gives large blocks back to the system, and each answer's
+# array then costs fresh pages: a candidate that returned the same array again and again gained a third, and whoever
+# keeps an answer would see it change.
+_KEPT_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TRIM_THRESHOLD_": str(1 << 30)}
 _CODE = Path(__file__).parents[1] / "judge"
 
 
@@ -71,7 +73,7 @@ class ProgramDomain:
             inner = self._python_worker(kind, interpreter, place)
             binds += [*self._worker_code(), *interpreter.binds, *interpreter.packages]
             hidden = interpreter.hidden
-            variables |= {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
+            variables = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", **_KEPT_MEMORY, **variables}
         confinement = Confinement(
             binds=tuple(binds),
             hidden=hidden,
@@ -85,7 +87,14 @@ class ProgramDomain:
             threads=limits.threads,
             fork=task.entry.kind == "command" and limits.processes > 1,
         )
-        return Program(confinement, inner, limits.seconds, limits.setup_seconds, ONCE_SECONDS[task.entry.kind])
+        return Program(
+            confinement,
+            inner,
+            limits.seconds,
+            limits.setup_seconds,
+            by_message=task.entry.kind != "c",
+            serves_processes=task.entry.kind == "command",
+        )
 
     def _program_path(self, folder: str) -> str:
         name = own_program(self.task)
@@ -99,7 +108,7 @@ class ProgramDomain:
     def _python_worker(self, kind: JailKind, interpreter: Interpreter, place: Bind) -> tuple[str, ...]:
         entry = self.task.entry
         worker = self._worker_code()[0].seen_as(kind)
-        regions = ("{socket}", "{input}", "{output}", "{input_bytes}", "{output_bytes}")
+        regions = ("socket", "input", "output", "input_bytes", "output_bytes", "populate_input", "populate_output")
         called = (f"{place.seen_as(kind)}/{entry.module}", entry.function, entry.setup)
         folders = dict.fromkeys(str(Path(bind.seen_as(kind)).parent) for bind in interpreter.packages)
         # -I and -S: no environment variables, no site-packages but those that are named.
@@ -110,7 +119,7 @@ class ProgramDomain:
             "-I",
             "-S",
             worker,
-            *regions,
+            *(f"{{{name}}}" for name in regions),
             *called,
             *folders,
             *interpreter.folders,
@@ -131,20 +140,22 @@ class ProgramDomain:
     def edge_inputs(self) -> Sequence[Input]:
         return [] if self._edge_inputs is None else list(self._edge_inputs())
 
-    def batch(self, inputs: Sequence[Input]) -> Batch:
-        output_bytes = self.task.limits.output_mb * MIB
+    def question(self, inputs: Sequence[Input]) -> Question:
+        """One call, or a bundle of them, laid out for the worker."""
         if self._signature is not None:
-            return batch.function_batch(self._signature, inputs)
+            return question.function_question(self._signature, inputs)
         if self.task.entry.kind == "python":
-            return batch.python_batch(inputs, output_bytes)
-        return batch.command_batch(inputs, self.task.entry.outputs, output_bytes)
+            return question.python_question(inputs)
+        (given,) = inputs
+        return question.command_question(given, self.task.entry.outputs, self.task.limits.output_mb * MIB)
 
-    def setup_batch(self, data: Input) -> Batch:
+    def setup_question(self, data: Input) -> Question:
+        """The set-up call laid out for the worker."""
         if self._setup is not None:
-            return batch.function_batch(self._setup, [data])
-        return batch.python_batch([data], self.task.limits.output_mb * MIB)
+            return question.function_question(self._setup, [data], setup=True)
+        return question.python_question([data], setup=True)
 
-    def check(self, given: Input, answer: Any, expected: Any) -> str:
+    def check(self, given: Input, answer: Any, expected: Any, moved: Moved | None = None) -> str:
         """The task's own check, or a comparison; numbers that are not finite pass only where the task says so."""
         checking = self.task.checking
         if not checking.allow_nonfinite:
@@ -152,7 +163,9 @@ class ProgramDomain:
             if reason:
                 return reason
         if self._check is None:
-            return difference(expected, answer, checking.tolerance)
+            return disagreement(
+                expected, answer, checking.tolerance, floor=checking.floor, moved=moved, step=coarsest(given)
+            )
         return str(self._check(given, answer, expected) or "")
 
 

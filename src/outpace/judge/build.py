@@ -37,6 +37,8 @@ class BuildPlan:
     memory: int
     disk: int
     binds: tuple[Bind, ...] = ()
+    # For the user's own code alone: the address sanitizer looks at its own memory map.
+    show_processes: bool = False
 
 
 def build(kind: JailKind, plan: BuildPlan, folder: Path) -> None:
@@ -90,6 +92,7 @@ def _run(kind: JailKind, plan: BuildPlan, folder: Path, command: tuple[str, ...]
         processes=64,
         threads=64,
         fork=True,
+        show_processes=plan.show_processes,
     )
     # The launcher greets us once the walls stand: whatever ends after that was ended by the build, whatever it claims.
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -110,6 +113,8 @@ def _run(kind: JailKind, plan: BuildPlan, folder: Path, command: tuple[str, ...]
         )
         theirs.close()
         output, limit = _communicate(process, plan, folder)
+        # A build may have locked its own folder, which we still have to enter.
+        folder.chmod(0o755)
         if limit:
             raise Failed(Outcome.REFUSED, limit)
         if group is not None and group.out_of_memory():
@@ -201,7 +206,9 @@ def excess(folder: Path, disk: int) -> str:
 
 def remove(folder: Path) -> None:
     """Remove a folder that a candidate built, however deep; Python's own removal gives up on a thousand levels."""
-    subprocess.run(["rm", "-rf", "--", str(folder)], check=False, stderr=subprocess.DEVNULL)
+    for command in (["rm", "-rf"], ["chmod", "-R", "u+rwx"], ["rm", "-rf"]):
+        if folder.exists():  # a build may have locked folders of its own
+            subprocess.run([*command, "--", str(folder)], check=False, stderr=subprocess.DEVNULL)
 
 
 def first_errors(output: str) -> str:

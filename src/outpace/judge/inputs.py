@@ -2,42 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
-from outpace.domains.base import Domain, Input
+from outpace.domains.base import Domain, Input, Moved
 from outpace.errors import OutpaceError, TaskError
 from outpace.judge.compare import brief
+from outpace.judge.worker import Failed
 
 T = TypeVar("T")
-# Making inputs may take this long per bucket; after that, inputs of earlier buckets are used again. Processes and
-# shared memory are new in every bucket, so there is nothing in which an answer could have been remembered.
-INPUT_SECONDS = 0.25
-
-
-class Inputs:
-    """Fresh inputs from a seed, as many as time allows, then earlier ones in a new order."""
-
-    def __init__(self, domain: Domain) -> None:
-        self._domain = domain
-        self._known: list[Input] = []
-
-    def draw(self, count: int, rng: np.random.Generator) -> list[Input]:
-        """`count` inputs that differ from each other in origin: none is handed out twice in one draw."""
-        begin = time.perf_counter()
-        fresh: list[Input] = []
-        while len(fresh) < count:
-            enough = len(fresh) + len(self._known) >= count
-            if enough and time.perf_counter() - begin > INPUT_SECONDS:
-                break
-            fresh.append(make_input(self._domain, rng))
-        kept = rng.permutation(len(self._known))[: count - len(fresh)]
-        drawn = [self._known[at] for at in kept] + fresh
-        self._known += fresh
-        return [drawn[at] for at in rng.permutation(count)]
 
 
 def make_input(domain: Domain, rng: np.random.Generator) -> Input:
@@ -48,10 +23,12 @@ def make_input(domain: Domain, rng: np.random.Generator) -> Input:
     return made
 
 
-def checked(domain: Domain, given: Input, answer: Any, expected: Any) -> str:
+def checked(domain: Domain, given: Input, answer: Any, expected: Any, moved: Moved | None = None) -> str:
     """The task's check; an answer so odd that the check itself fails on it is wrong, not a fault of ours."""
     try:
-        return domain.check(given, answer, expected)
+        return domain.check(given, answer, expected, moved)
+    except (OutpaceError, Failed):
+        raise  # from `moved`: the reference could not be asked, which is no word on the answer
     except Exception as error:  # a user's check may fail in any way on an answer it did not foresee
         return f"the check cannot make sense of the answer {brief(answer)} ({type(error).__name__}: {error})"
 

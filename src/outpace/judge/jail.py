@@ -59,6 +59,8 @@ class Confinement:
     processes: int = 1
     threads: int = 1
     fork: bool = False
+    # Whether /proc can be read; only for code that is trusted, for it tells of this machine.
+    show_processes: bool = False
 
 
 @functools.cache
@@ -176,6 +178,8 @@ def _launcher_limits(kind: JailKind, confinement: Confinement) -> list[str]:
         arguments += ["--uid", str(JAIL_UID), "--gid", str(JAIL_UID)]
     if confinement.fork:
         arguments.append("--allow-fork")
+    if confinement.show_processes:
+        arguments.append("--show-processes")
     return arguments
 
 

@@ -20,7 +20,7 @@ from outpace.errors import HarnessError, TaskError
 from outpace.judge import redteam
 from outpace.judge.build import build, remove
 from outpace.judge.cgroup import remove_stale
-from outpace.judge.cores import exclusive, kept_off, timing_cores
+from outpace.judge.cores import exclusive, kept_off, timing_cores, undisturbed
 from outpace.judge.jail import JailKind
 from outpace.judge.timing import Stopwatch, Timed
 from outpace.judge.verdict import Outcome, SpeedUp, Verdict
@@ -62,6 +62,10 @@ class Judge:
         """The verdict on one candidate against the task's reference."""
         return self._retried(lambda: self._judge(candidate, None))
 
+    def confirm(self, candidate: Candidate) -> Verdict:
+        """The verdict again, in fresh processes with fresh inputs, one of which lives long; what is published."""
+        return self._retried(lambda: self._judge(candidate, None, long=True))
+
     def compare(self, candidate: Candidate, baseline: Candidate) -> Verdict:
         """The verdict on one candidate against another one instead of the reference."""
         return self._retried(lambda: self._judge(candidate, baseline))
@@ -73,11 +77,12 @@ class Judge:
     def _inspect(self) -> SpeedUp:
         task = self.domain.task
         self._say("trying to fool the task's check")
-        own = self._reference_folder()
-        program = self.domain.program(self.jail, own)
+        program = self.domain.program(self.jail, self._reference_folder())
         watch = Stopwatch(self.domain, self.jail, (program, program), self.cores, _secret_seed())
         with self._timing():
-            found = redteam.weaknesses(self.domain, watch.reference_answers(_RED_TEAM_INPUTS))
+            inputs = watch.some_inputs(_RED_TEAM_INPUTS)
+            answers = watch.reference_answers(inputs)
+            found = redteam.weaknesses(self.domain, list(zip(inputs, answers, strict=True)), watch.moved)
         if found:
             raise TaskError(f"task {task.name} is not safe to run: " + "; ".join(found))
         self._say("timing the reference against itself")
@@ -93,7 +98,7 @@ class Judge:
             raise TaskError(f"task {task.name}: {reason}")
         return verdict.speed_up
 
-    def _judge(self, candidate: Candidate, baseline: Candidate | None) -> Verdict:
+    def _judge(self, candidate: Candidate, baseline: Candidate | None, *, long: bool = False) -> Verdict:
         begin = time.monotonic()
         waited = 0.0
 
@@ -113,8 +118,8 @@ class Judge:
             with self._timing() as waited:
                 watch = Stopwatch(self.domain, self.jail, programs, self.cores, _secret_seed())
                 self._say("checking")
-                seconds = watch.rehearse()
-                timed = watch.time(watch.plan(*seconds), lambda count: self._say(f"timing, bucket {count}"))
+                plan = watch.rehearse()
+                timed = watch.time(plan, lambda count: self._say(f"timing, bucket {count}"), long=long)
         except Failed as failure:
             return verdict(failure.outcome, failure.reason)
         finally:
@@ -127,7 +132,7 @@ class Judge:
                 "timings vary too much for a figure; run `outpace doctor` to see what disturbs this machine",
                 timed,
             )
-        return verdict(Outcome.OK, timed=timed)
+        return verdict(Outcome.OK, timed.note, timed)
 
     def _reference_folder(self) -> Path:
         if self._reference is None:
@@ -160,6 +165,7 @@ class Judge:
         with (
             exclusive(self.cores, lambda: self._say("waiting for another timing to end")) as waited,
             kept_off(self.cores),
+            undisturbed(),
         ):
             yield waited
 

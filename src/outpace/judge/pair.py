@@ -1,26 +1,22 @@
-"""The pair: reference and candidate, each in its own fresh worker, over the same shared inputs."""
+"""The pair: reference and candidate, each in its own fresh worker, asked the same questions over the same pages."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import math
+from collections.abc import Mapping, Sequence
 
 from outpace.errors import TaskError
-from outpace.judge.batch import BadAnswer, Batch
+from outpace.judge.feeder import DESK_BYTES, Lot
 from outpace.judge.jail import MIB, JailKind
-from outpace.judge.verdict import Outcome, Sample
-from outpace.judge.worker import Failed, Program, Region, Worker
+from outpace.judge.worker import Failed, Heard, Program, Region, Worker
 
 INPUT_REGION = 256 * MIB
-# Loading a candidate, setting it up and its first calls may take this many times the reference's CPU seconds, and the
-# program's `once_seconds`: work must not move there from the timed calls without bound.
-ONCE_FACTOR = 2.0
-# A whole batch may take this many times what the reference takes over it, beside one call's own limit.
+# A whole turn may take this many times what the reference takes over it, beside one call's own limit.
 PATIENCE = 100
 
 
 class SideFailed(Exception):
-    """A worker failed to start; `side` tells whose it was."""
+    """A worker failed; `side` tells whose it was."""
 
     def __init__(self, failure: Failed, side: int) -> None:
         super().__init__(failure.reason)
@@ -28,104 +24,53 @@ class SideFailed(Exception):
 
 
 class Pair:
-    """Reference and candidate, each in its own fresh worker, over the same shared memory."""
+    """Reference (side 0) and candidate (side 1), each in its own fresh worker, over the same shared inputs."""
 
     def __init__(
         self,
         kind: JailKind,
-        programs: tuple[Program, Program],
+        programs: Mapping[int, Program],
         cores: Sequence[int],
         output_bytes: int,
-        first: int,
+        populate: tuple[int, int] = (0, 0),
     ) -> None:
+        """Start the sides that are named, in that order."""
+        # Inputs share their pages, which takes a large part of the noise out; the feeder wipes them after each turn.
+        # Answers must not, or the candidate would find the reference's there.
         self._inputs = Region(INPUT_REGION, writable_inside=False)
-        # Inputs share their pages, which takes a large part of the noise out; answers must not, or the candidate
-        # would find the reference's there.
-        self._outputs = (
-            Region(output_bytes, writable_inside=True),
-            Region(output_bytes, writable_inside=True),
-        )
+        self._outputs = {side: Region(DESK_BYTES + output_bytes, writable_inside=True) for side in programs}
         self.workers: dict[int, Worker] = {}
-        self.once = [0.0, 0.0]  # CPU seconds each side spent on what it does once per process
-        self.side = first
         try:
-            for self.side in (first, 1 - first):
-                self.workers[self.side] = Worker.start(
-                    kind, programs[self.side], self._inputs, self._outputs[self.side], cores
-                )
-        except Failed as failure:
-            self.close()
-            raise SideFailed(failure, self.side) from failure
+            for side, program in programs.items():
+                try:
+                    self.workers[side] = Worker.start(kind, program, self._inputs, self._outputs[side], cores, populate)
+                except Failed as failure:
+                    raise SideFailed(failure, side) from failure
         except BaseException:
             self.close()
             raise
 
-    def setup(self, batch: Batch | None) -> None:
-        """Hand both the set-up data, if there is any."""
-        self.once = [self.workers[side].loading for side in (0, 1)]
-        if batch is not None:
-            for self.side in (0, 1):
-                self.once[self.side] += self.workers[self.side].setup(batch)
-        self.bound_work_done_once()
+    def ask(self, side: int, lot: Lot, expected: float = math.inf) -> Heard:
+        """One side's turn, when the reference is expected to take so many seconds over these questions.
 
-    def warm(self, side: int, batch: Batch, seconds: tuple[float, float]) -> None:
-        """The first calls of a process; what they take beyond twice their usual time is work done once."""
-        spent = self.sample(side, batch, seconds[0] * batch.count).cpu / 1e9
-        self.once[side] += max(spent - 2 * seconds[side] * batch.count, 0.0)
-
-    def bound_work_done_once(self) -> None:
-        """The candidate may not take much longer than the reference over what it does once per process."""
-        spent = self.once
-        self.side = 1
-        allowed = ONCE_FACTOR * spent[0] + self.workers[1].program.once_seconds
-        if spent[1] > allowed:
-            raise Failed(
-                Outcome.REFUSED,
-                f"loading, set-up and the first calls took {spent[1]:.3f} s of CPU time beyond the calls themselves, "
-                f"the reference's {spent[0]:.3f} s; {allowed:.3f} s are allowed",
-            )
-
-    def prepare(self, batches: Sequence[Batch]) -> None:
-        """Let both map the memory that these batches will use."""
-        for side, worker in self.workers.items():
-            self.side = side
-            worker.prepare(batches)
-
-    def sample(self, side: int, batch: Batch, expected: float) -> Sample:
-        """Time one batch on one side, when the reference is expected to take so many seconds over it.
-
-        One call may take as long as the task's limit says, but a batch of thousands may not take thousands of times
-        that.
+        One call may take as long as the task's limit says, but thousands may not take thousands of times that.
         """
-        self.side = side
-        worker = self.workers[side]
-        if len(batch.data) > INPUT_REGION or batch.output_bytes > worker.outputs.size:
+        if lot.input_bytes > INPUT_REGION:
             raise TaskError(
-                f"{batch.count} calls take {len(batch.data) // MIB} MB of inputs and {batch.output_bytes // MIB} MB of "
-                f"answers; {INPUT_REGION // MIB} and {worker.outputs.size // MIB} are allowed: make inputs smaller, or "
-                "raise [limits] output_mb"
+                f"a question takes {lot.input_bytes // MIB} MB; {INPUT_REGION // MIB} are allowed: make inputs smaller"
             )
+        largest = max((question.answer_bytes or 0 for question in lot.questions), default=0)
+        if largest > self._outputs[side].size - DESK_BYTES:
+            raise TaskError(f"one answer takes {largest // MIB} MB; raise [limits] output_mb, or make inputs smaller")
+        worker = self.workers[side]
         limit = worker.program.seconds
-        limit = min(limit * batch.count, limit + PATIENCE * expected)
-        worker.load(batch, limit)
-        return worker.go(limit)
-
-    def room_for(self, batch: Batch) -> int:
-        """How many such calls fit the regions, with room for some that are twice as large."""
-        worker = self.workers[self.side]
-        inputs = INPUT_REGION * batch.count // (2 * len(batch.data))
-        outputs = worker.outputs.size * batch.count // (2 * max(batch.used(worker.outputs.view), 1))
-        return max(min(inputs, outputs), 1)
-
-    def answers(self) -> list[Any]:
-        """What the side that ran last answered."""
         try:
-            return self.workers[self.side].answers()
-        except BadAnswer as error:
-            raise Failed(Outcome.WRONG, str(error)) from None
+            return worker.ask(lot, min(limit * max(lot.calls, 1), limit + PATIENCE * expected))
+        except Failed as failure:
+            raise SideFailed(failure, side) from failure
 
     def close(self) -> None:
         for worker in self.workers.values():
             worker.close()
-        for region in (self._inputs, *self._outputs):
+        for region in (self._inputs, *self._outputs.values()):
             region.close()

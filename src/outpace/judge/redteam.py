@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from outpace.domains.base import Domain, Input
 from outpace.judge.compare import brief, difference, nonfinite
 from outpace.judge.inputs import checked
+from outpace.judge.question import POISON
 from outpace.judge.verdict import SpeedUp
 
 # The reference against itself: outside these, something other than speed is being measured.
 FAIR_LOW, FAIR_HIGH = 0.97, 1.03
 
 
-def weaknesses(domain: Domain, answered: Sequence[tuple[Input, Any]]) -> list[str]:
-    """Why this task must not be run: each a sentence, from the reference's own answers to several inputs."""
+# The reference's answers to variants of an input, as `nudge.variants` makes them.
+Mover = Callable[[Input], Sequence[Any]]
+
+
+def weaknesses(domain: Domain, answered: Sequence[tuple[Input, Any]], moved: Mover | None = None) -> list[str]:
+    """Why this task must not be run: each a sentence, from the reference's own answers to several inputs.
+
+    With `moved` also a reference is found whose numbers a rounding step changes so much that anything passes for them.
+    """
+    moved = None if moved is None else _once(moved)
     found = []
     for given, answer in answered:
         if not domain.task.checking.allow_nonfinite and nonfinite(answer):
@@ -30,7 +41,7 @@ def weaknesses(domain: Domain, answered: Sequence[tuple[Input, Any]]) -> list[st
     first = answered[0][1]
     if all(not difference(first, answer) for _, answer in answered[1:]):
         found.append(f"the reference answers {brief(first)} to every input: its output does not depend on its input")
-    if _passes(domain, answered, [first] * len(answered)):
+    if _passes(domain, answered, [first] * len(answered), moved):
         found.append("a program that always gives the same answer passes the check")
     nothings = {
         "empty": [null_like(answer) for _, answer in answered],
@@ -38,9 +49,22 @@ def weaknesses(domain: Domain, answered: Sequence[tuple[Input, Any]]) -> list[st
         "unchanged": [untouched(given, answer) for given, answer in answered],
     }
     for name, answers in nothings.items():
-        if _passes(domain, answered, answers):
+        if _passes(domain, answered, answers, moved):
             found.append(f"a program that does nothing ({name} answer) passes the check")
             break
+    halves = [without_smaller_half(answer) for _, answer in answered]
+    if _changed(answered, halves) and _passes(domain, answered, halves, moved):
+        found.append(
+            "a program that gives 0 for the smaller half of its numbers passes the check; "
+            "compare each number relative to itself, or make [checking] floor smaller"
+        )
+    if domain.task.checking.agreement:
+        doubled = [with_one_doubled(answer) for _, answer in answered]
+        if _changed(answered, doubled) and _passes(domain, answered, doubled, moved):
+            found.append(
+                f"a program that doubles one of its numbers passes the check within {domain.task.checking.agreement}; "
+                "make [checking] tolerance or floor smaller, or the reference less sensitive to rounding"
+            )
     return found
 
 
@@ -73,7 +97,83 @@ def untouched(given: Input, answer: Any) -> Any:
     }
 
 
-def _passes(domain: Domain, answered: Sequence[tuple[Input, Any]], answers: Sequence[Any]) -> bool:
+def without_smaller_half(answer: Any) -> Any:
+    """The answer with 0 for the smaller half, by magnitude, of the numbers of each array, list and dict."""
+    return _altered(answer, _zero_smaller_half)
+
+
+def with_one_doubled(answer: Any) -> Any:
+    """The answer with one number of middling size doubled in each array, list and dict, and each that stands alone."""
+    return _altered(answer, _double_one)
+
+
+def _altered(answer: Any, alter: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) -> Any:
+    if isinstance(answer, np.ndarray):
+        return alter(answer) if answer.dtype.kind in "iufc" else answer
+    if isinstance(answer, dict):
+        return dict(zip(answer, _altered(list(answer.values()), alter), strict=True))
+    if isinstance(answer, list):
+        # Objects, because the list's ints may be longer than any array type holds.
+        numbers = np.array([item for item in answer if type(item) in (int, float)], object)
+        new = iter(alter(numbers).tolist())
+        return [type(item)(next(new)) if type(item) in (int, float) else _altered(item, alter) for item in answer]
+    return alter(np.array([answer], object))[0] if type(answer) in (int, float) else answer
+
+
+def _zero_smaller_half(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    ranked = _ranked(values)
+    altered = values.copy()
+    altered.reshape(-1)[ranked[: len(ranked) // 2]] = 0
+    return altered
+
+
+def _double_one(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    ranked = _ranked(values)
+    altered = values.copy()
+    middle = ranked[len(ranked) // 2 :][:1]
+    with np.errstate(over="ignore"):
+        altered.reshape(-1)[middle] += values.reshape(-1)[middle]
+    return altered
+
+
+def _ranked(values: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
+    """Where the numbers stand that are neither 0 nor room nobody wrote to, the smallest first."""
+    flat = values.reshape(-1)
+    written = np.asarray(flat != 0, bool) & ~_poisoned(flat)
+    if values.dtype.kind in "fc":
+        written &= np.isfinite(flat)
+    places = np.flatnonzero(written)
+    # Magnitudes as objects or doubles: the magnitude of the smallest int64 is no int64.
+    size = np.abs(flat[places].astype(values.dtype if values.dtype.kind in "Ofc" else np.float64))
+    return places[np.argsort(size, kind="stable")]
+
+
+def _poisoned(flat: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    if flat.dtype.kind == "O" or not flat.size:
+        return np.zeros(flat.shape, bool)
+    untouched = np.frombuffer(bytes([POISON]) * flat.dtype.itemsize, np.uint8)
+    raw = np.ascontiguousarray(flat).view(np.uint8).reshape(len(flat), -1)
+    return np.asarray((raw == untouched).all(axis=1), bool)
+
+
+def _changed(answered: Sequence[tuple[Input, Any]], answers: Sequence[Any]) -> bool:
+    return any(difference(truth, answer) for (_, truth), answer in zip(answered, answers, strict=True))
+
+
+def _once(moved: Mover) -> Mover:
+    """The same movement for every attack: asking the reference anew for each would take longer than the attacks."""
+    known: dict[int, Sequence[Any]] = {}
+
+    def asked(given: Input) -> Sequence[Any]:
+        if id(given) not in known:
+            known[id(given)] = moved(given)
+        return known[id(given)]
+
+    return asked
+
+
+def _passes(domain: Domain, answered: Sequence[tuple[Input, Any]], answers: Sequence[Any], moved: Mover | None) -> bool:
     return all(
-        not checked(domain, given, answer, truth) for (given, truth), answer in zip(answered, answers, strict=True)
+        not checked(domain, given, answer, truth, None if moved is None else partial(moved, given))
+        for (given, truth), answer in zip(answered, answers, strict=True)
     )

@@ -1,4 +1,4 @@
-"""Statistics: turn buckets of paired timings into one speed-up with its interval, or say that more are needed.
+"""Statistics: turn the log ratios of buckets into one speed-up with its interval, or say that more are needed.
 
 The claim is tested on the logarithm of each bucket's ratio with a one-sided Wilcoxon signed-rank test, looked at
 after 8, 16 and 32 buckets. The levels of the looks add up to 0.99%, so a claim is wrong at most once in a hundred
@@ -12,14 +12,10 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
-from outpace.judge.verdict import Bucket, Sample, SpeedUp
-
-# Wall time as it is, wall time without waits for a core, and CPU time.
-Clock = Literal["wall", "busy", "cpu"]
+from outpace.judge.verdict import SpeedUp
 
 # 8 buckets allow no level below 1/256: there all of them must agree.
 LOOKS = {8: 0.00391, 16: 0.003, 32: 0.003}
@@ -104,51 +100,3 @@ def _rank_sum_ways(count: int) -> list[int]:
             longer[total + rank] += ways[total]
         ways = longer
     return ways
-
-
-def log_ratios(buckets: Sequence[Bucket], *, parallel: bool) -> list[float]:
-    """The logarithm of reference time over candidate time of each bucket whose clocks can be believed.
-
-    The smaller of the CPU-clock and the wall-clock ratio counts: work that hides from one clock shows on the other. It
-    is taken over all buckets, not in each: the smaller of two noisy figures is too small on average, and the wall clock
-    is by far the noisier one. With several threads or processes the CPU clock adds them up and says nothing about
-    speed, so the wall clock stands alone.
-    """
-    if parallel:
-        return [clock_ratio(bucket, "wall") for bucket in buckets]
-    usable = [bucket for bucket in buckets if all(map(_plausible, bucket.reference + bucket.candidate))]
-    if not usable:
-        return []
-    return combined(
-        *zip(*((clock_ratio(bucket, "cpu"), clock_ratio(bucket, "busy")) for bucket in usable), strict=True)
-    )
-
-
-def combined(cpu: Sequence[float], busy: Sequence[float]) -> list[float]:
-    """CPU-clock ratios, lowered by what the wall clock says they hide."""
-    hidden = max(float(np.median(np.subtract(cpu, busy))), 0.0)
-    return [ratio - hidden for ratio in cpu]
-
-
-def clock_ratio(bucket: Bucket, clock: Clock) -> float:
-    """The logarithm of reference time over candidate time on one clock."""
-    return math.log(_total(bucket.reference, clock) / _total(bucket.candidate, clock))
-
-
-def _plausible(sample: Sample) -> bool:
-    # About one CPU-clock reading in some thousands is far off (steal correction in the hypervisor, it seems).
-    # A candidate cannot use this: it can lower its CPU time below its wall time only by sleeping, which the wall
-    # clock counts, and a bucket thrown away is only timed again.
-    return 0 < sample.cpu < 1.5 * sample.wall
-
-
-def _total(samples: Sequence[Sample], clock: Clock) -> float:
-    return max(sum(_reading(sample, clock) for sample in samples), 1.0)
-
-
-def _reading(sample: Sample, clock: Clock) -> float:
-    if clock == "busy":
-        # The judge may wait for its own core while the worker is at work on another; no sample lasts less than its
-        # CPU time.
-        return float(max(sample.wall - sample.delay, sample.cpu))
-    return float(sample.cpu if clock == "cpu" else sample.wall)

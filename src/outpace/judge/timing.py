@@ -1,16 +1,19 @@
-"""Timing: fresh pairs of jailed processes, the same fresh inputs for both, in random order, until the test can decide.
+"""Timing: fresh pairs of jailed processes, asked the same fresh questions one by one, until the test can decide.
 
-One bucket is one pair of processes. Both are warmed in random order; then two batches are timed in the order ABBA or
-BAAB. The answers of every timed call are checked against the reference's. The inputs of a batch appear in the shared
-region only right before they are used, both workers map the same physical pages, and whoever is not running is stopped.
+One bucket is one pair of processes. Each lives through an opening of random length, then two timed turns in the order
+ABBA or BAAB; whoever is not running is stopped. All of its CPU time is on one account or another, all of its answers
+are checked, and edge cases stand at random places, so that no process can tell checking from timing.
 """
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import hashlib
+import itertools
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,40 +22,59 @@ import numpy as np
 from outpace.domains.base import Domain, Input
 from outpace.errors import HarnessError, TaskError
 from outpace.judge import statistics
+from outpace.judge.accounts import LIFETIME_NS, clock, reckon
 from outpace.judge.compare import brief
-from outpace.judge.inputs import INPUT_SECONDS, Inputs, checked, edge_inputs, make_input, make_setup
+from outpace.judge.feeder import Lot
+from outpace.judge.inputs import checked, edge_inputs, make_input, make_setup
 from outpace.judge.jail import MIB, JailKind
+from outpace.judge.nudge import variants
 from outpace.judge.pair import Pair, SideFailed
+from outpace.judge.question import BadAnswer, Question
+from outpace.judge.schedule import TURNS, Plan, dear_edge, draw_lengths, turn_length, with_edges
 from outpace.judge.statistics import Decision
-from outpace.judge.verdict import Bucket, Outcome, Sample
-from outpace.judge.worker import Failed, Program
+from outpace.judge.verdict import Bucket, Life, Outcome, Sample
+from outpace.judge.worker import Failed, Heard, Program
 
-PAIRS = 2
-# Calls shorter than this get a short warm-up of their own before each sample, so that nobody profits from the
-# caches its rival left behind. Longer ones refill the caches within a small part of the sample.
-SELF_WARM_BELOW, SELF_WARM_SECONDS = 0.002, 0.001
-REHEARSAL_CALLS = 4
-_MAX_CALLS = 4096
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How many calls one sample takes, and how many warm it up."""
-
-    calls: int
-    warm: int
-    # Whether each sample gets a warm-up of its own.
-    self_warm: bool
-    # What reference and candidate take per call.
-    seconds: tuple[float, float]
+REHEARSED, REHEARSED_MOST = 4, 64
+# Making the inputs of a bucket may take this long; a task whose make_input is slower has fewer calls in a turn.
+INPUT_SECONDS = 0.25
+# What the questions of a turn take, and their answers; a bucket holds several turns, and inputs twice.
+TURN_BYTES = 64 * MIB
+# A long process may take this long, inputs and both sides included.
+LONG_SECONDS = 8.0
+# One verdict in so many has a long process. A confirmation always has one.
+LONG_EVERY = 16
+# Of so many answers that only the reference's movement can excuse, each is looked into; of more, some by chance.
+DOUBTS = 32
+# Long processes that are asked where memory grew in most of the short ones.
+GROWTH_LIVES = 3
+# Once-work beyond this share of the time of the longest process seen calls for a longer one.
+ONCE_MATTERS = 0.002
+# An edge case that takes more than this share of a turn is not timed: it would be most of the figure.
+LIGHT_SHARE = 0.02
 
 
 @dataclass(frozen=True)
 class Timed:
-    """What timing found: the decision and the buckets behind it."""
+    """What timing found: the decision, the buckets behind it, and what a reader of the figure should know."""
 
     decision: Decision
     buckets: tuple[Bucket, ...]
+    note: str = ""
+
+
+class _Both:
+    """What both sides answered, turn by turn."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[Heard, Heard]] = []
+
+    def add(self, heard: tuple[Heard, Heard]) -> None:
+        # Answers were checked: kept, those of a long process would fill the memory.
+        self.heard.append((dataclasses.replace(heard[0], answers=()), dataclasses.replace(heard[1], answers=())))
+
+    def samples(self, side: int) -> list[Sample]:
+        return [each[side].sample for each in self.heard]
 
 
 class Stopwatch:
@@ -71,120 +93,273 @@ class Stopwatch:
         self._programs = programs
         self._cores = cores
         self._seed = seed
-        self._inputs = Inputs(domain)
+        self._bundle = domain.task.timing.bundle
         self._serial = 0
-        # How many calls fit the shared regions, going by the largest inputs and answers seen so far.
-        self._room = _MAX_CALLS
+        # The largest question and the longest answer of the reference so far: memory for them is mapped beforehand.
+        self._question_bytes = 0
+        self._answer_bytes = 0
+        self._set_up: list[Question] = []
+        # Answers that only the reference's movement can excuse; which of them are looked into must not be foreseen.
+        self._doubts = 0
+        self._luck = np.random.default_rng(seed)
+        self._edges: set[int] = set()
+        # By how many bytes per call the candidate's memory grew in each bucket.
+        self._growth: list[float] = []
 
-    def rehearse(self) -> tuple[float, float]:
-        """Check the candidate on the edge cases and on some inputs; returns the seconds per call of both."""
+    # Checking and planning
+
+    def rehearse(self) -> Plan:
+        """Check the candidate on all edge cases and some inputs, and plan the buckets by what the reference takes."""
         rng, _ = self._chance()
-        pair = self._pair(rng)
-        try:
-            for given in edge_inputs(self._domain):
-                self._both(pair, [given])
-            seconds = self._both(pair, self._inputs.draw(REHEARSAL_CALLS, rng))
-            if seconds[0] < 1e-3:
-                # A single short call is mostly round trip and cold caches: look again at more of them.
-                count = min(max(int(2e-3 / max(seconds[0], 1e-6)), REHEARSAL_CALLS), 64, self._room)
-                seconds = self._both(pair, self._inputs.draw(count, rng))
-        except Failed as failure:
-            raise self._blame(failure, pair.side) from failure
-        finally:
-            pair.close()
-        return seconds
+        edges = list(edge_inputs(self._domain))
+        self._edges = set(map(id, edges))
+        # The candidate meets everything at random places, as in any other process.
+        opening = self._lot(with_edges(self._fresh(REHEARSED, rng), edges, rng, most=len(edges)), self._setup(rng))
+        # The reference alone first: how long answers are shows in what is mapped for a worker, and a candidate could
+        # tell by that whether anything was known of them, that is, whether it is being rehearsed.
+        with self._pair(rng, sides=(0,)) as alone:
+            self._measure_answers(alone.ask(0, opening))
+        with self._pair(rng) as pair:
+            heard = [pair.ask(side, opening) for side in (0, 1)]
+            self._check(opening, *heard)
+            costs = [self._seconds(pair.ask(0, self._lot([edge])).sample) for edge in edges]
+            seconds = self._seconds(pair.ask(0, self._lot(self._fresh(1, rng))).sample)
+            begin = time.perf_counter()
+            count = min(max(int(2e-3 / seconds), REHEARSED), REHEARSED_MOST)
+            lot = self._lot(self._fresh(count, rng))
+            making = (time.perf_counter() - begin) / count
+            heard = [pair.ask(side, lot, seconds * lot.calls) for side in (0, 1)]
+            self._check(lot, *heard)
+        taken = [self._seconds(each.sample) for each in heard]
+        return self._plan(taken[0], taken[1], making, list(zip(edges, costs, strict=True)))
 
-    def _both(self, pair: Pair, inputs: Sequence[Input]) -> tuple[float, float]:
-        """Run and check the same inputs on both sides; returns the seconds per call of each."""
-        batch = self._domain.batch(inputs)
-        seconds: list[float] = []
-        answers: list[list[Any]] = []
-        for side in (0, 1):
-            expected = seconds[0] * len(inputs) if seconds else math.inf
-            sample = pair.sample(side, batch, expected)
-            # The CPU clock, because waiting for a core would make every call look long; threads share one wall clock.
-            spent = sample.wall if self._domain.task.limits.parallel else sample.cpu
-            seconds.append(max(spent, 100) / 1e9 / len(inputs))
-            answers.append(pair.answers())
-            self._room = min(self._room, pair.room_for(batch))
-        self._check(inputs, answers[1], answers[0])
-        return seconds[0], seconds[1]
+    def _plan(self, reference: float, candidate: float, making: float, edges: list[tuple[Input, float]]) -> Plan:
+        """Questions per turn, from the seconds of both sides over one call and those it takes to make a question."""
+        timing = self._domain.task.timing
+        question, sample = reference * self._bundle, timing.sample_ms / 1e3
+        wanted = sample / question
+        # A tenfold gain shortens the candidate's turn tenfold: lengthen both, but the reference's at most fivefold.
+        wanted = max(wanted, min(sample / 4 / (candidate * self._bundle), 5 * wanted), 1.0)
+        # Inputs of an opening and of the timed turns, all of them new.
+        by_inputs = INPUT_SECONDS / making / (TURNS + 1)
+        by_memory = TURN_BYTES / max(self._answer_bytes, self._question_bytes, 1)
+        questions = math.ceil(max(min(wanted, by_inputs, by_memory), 1.0))
+        note = ""
+        if questions < wanted / 2:
+            note = (
+                f"a timed turn had {questions} questions instead of {wanted:.0f}: making one takes "
+                f"{making * 1e3:.3g} ms, and its answer up to {self._answer_bytes // 1024} KB"
+            )
+        lifetime = timing.lifetime or LIFETIME_NS / 1e9 / reference
+        # By the reference alone: a candidate that dawdles here must not escape a long life.
+        longest = min(lifetime / self._bundle, LONG_SECONDS / (making + 2 * question))
+        light = LIGHT_SHARE * question * questions
+        return Plan(
+            questions,
+            question,
+            light=tuple(edge for edge, seconds in edges if seconds <= light),
+            dear=tuple(edge for edge, seconds in edges if seconds > light),
+            lifetime=lifetime,
+            longest=max(int(longest), 1),
+            note=note,
+        )
 
-    def reference_answers(self, count: int) -> list[tuple[Input, Any]]:
-        """Some inputs and what the reference says to them."""
+    def reference_answers(self, inputs: Sequence[Input]) -> list[Any]:
+        """What the reference says to these inputs, set up as it was last."""
         rng, _ = self._chance()
-        inputs = [make_input(self._domain, rng) for _ in range(count)]
-        pair = self._pair(rng)
-        try:
-            found = []
-            for given in inputs:
-                pair.sample(0, self._domain.batch([given]), math.inf)
-                found.append((given, pair.answers()[0]))
-            return found
-        except Failed as failure:
-            raise self._blame(failure, 0) from failure
-        finally:
-            pair.close()
+        with self._pair(rng, sides=(0,)) as pair:
+            lot = self._lot(inputs, self._set_up or self._setup(rng))
+            return self._read(lot, pair.ask(0, lot))
 
-    def plan(self, reference: float, candidate: float) -> Plan:
-        """Calls per sample: long enough that the round trip vanishes, also for a candidate that is far faster."""
-        sample = self._domain.task.timing.sample_ms / 1e3
-        calls = sample / reference
-        # A tenfold gain shortens the candidate's sample tenfold: lengthen both, but the reference's at most fivefold.
-        calls = max(calls, min(sample / 4 / candidate, 5 * calls))
+    def moved(self, given: Input) -> list[Any]:
+        """How the reference answers when the floating numbers of this input move by one rounding step.
+
+        A step may take a number over a bound that the reference relies on; it then shows no movement.
+        """
         rng, _ = self._chance()
-        begin = time.perf_counter()
-        self._domain.batch([make_input(self._domain, rng)])
-        making = time.perf_counter() - begin
-        calls = max(1, math.ceil(min(calls, 4 * INPUT_SECONDS / making, self._room)))
-        warm = max(1, min(calls, round(SELF_WARM_SECONDS / reference)))
-        return Plan(calls, warm, self_warm=reference < SELF_WARM_BELOW, seconds=(reference, candidate))
+        with contextlib.suppress(TaskError, HarnessError):
+            return self.reference_answers(variants(given, rng))
+        return []
 
-    def bucket(self, plan: Plan) -> Bucket:
+    def some_inputs(self, count: int) -> list[Input]:
+        """Fresh inputs."""
+        rng, _ = self._chance()
+        return [make_input(self._domain, rng) for _ in range(count)]
+
+    # Buckets
+
+    def bucket(self, plan: Plan, *, long: bool = False) -> Bucket:
         """One fresh pair, timed."""
         rng, seed = self._chance()
-        inputs = self._inputs.draw(PAIRS * plan.calls + plan.warm, rng)
-        batches = [inputs[at * plan.calls : (at + 1) * plan.calls] for at in range(PAIRS)]
-        laid_out = [self._domain.batch(batch) for batch in batches]
-        warm = self._domain.batch(inputs[PAIRS * plan.calls :])
-        first = int(rng.integers(2))
-        samples: tuple[list[Sample], list[Sample]] = ([], [])
-        pair = self._pair(rng)
-        try:
-            pair.prepare([warm, *laid_out])
-            for side in rng.permutation(2):
-                pair.warm(int(side), warm, plan.seconds)
-            pair.bound_work_done_once()
-            for number in range(PAIRS):
-                answers: dict[int, list[Any]] = {}
-                order = (first, 1 - first) if number % 2 == 0 else (1 - first, first)
-                for side in order:
-                    if plan.self_warm:
-                        pair.sample(side, warm, plan.seconds[0] * plan.warm)
-                    samples[side].append(pair.sample(side, laid_out[number], plan.seconds[0] * plan.calls))
-                    answers[side] = pair.answers()
-                pair.side = 1
-                self._check(batches[number], answers[1], answers[0])
-        except Failed as failure:
-            raise self._blame(failure, pair.side) from failure
-        finally:
-            pair.close()
-        return Bucket(tuple(samples[0]), tuple(samples[1]), plan.calls, seed)
+        lengths = draw_lengths(plan, rng, long=long)
+        # All of a long opening at once might not fit into memory; its last part is the one that edge cases mix into.
+        parts = -(-lengths.opening // (2 * plan.questions))
+        size = -(-lengths.opening // parts)
+        mixed = self._mixed(size + TURNS * lengths.turn, plan, rng)
+        cuts = [0, size * self._bundle, (size + lengths.turn) * self._bundle, len(mixed)]
+        last, *timed = (self._lot(mixed[begin:end]) for begin, end in itertools.pairwise(cuts))
+        setup = self._setup(rng)
+        dear = dear_edge(plan, rng)
+        aside_at = int(rng.integers(TURNS + 1)) if dear else -1
+        openings, turns, asides = _Both(), _Both(), _Both()
+        with self._pair(rng) as pair:
 
-    def time(self, plan: Plan, progress: Callable[[int], None] | None = None) -> Timed:
-        """Buckets until the test decides; disturbed ones are timed again, up to twice as many in all."""
+            def turn(lot: Lot, first: int, expected: float) -> tuple[Heard, Heard]:
+                heard = {side: pair.ask(side, lot, expected) for side in (first, 1 - first)}
+                self._check(lot, heard[0], heard[1])
+                return heard[0], heard[1]
+
+            def usual(lot: Lot, first: int) -> tuple[Heard, Heard]:
+                return turn(lot, first, plan.seconds * lot.calls / self._bundle)
+
+            openings.add(usual(self._lot([], setup), int(rng.integers(2))))
+            for _ in range(parts - 1):
+                openings.add(usual(self._lot(self._fresh(size, rng)), int(rng.integers(2))))
+            openings.add(usual(last, int(rng.integers(2))))
+            first = int(rng.integers(2))
+            for number in range(TURNS + 1):
+                if number == aside_at:
+                    aside = self._lot(with_edges(self._fresh(turn_length(plan, rng), rng), dear, rng))
+                    asides.add(turn(aside, int(rng.integers(2)), math.inf))
+                if number < TURNS:
+                    turns.add(usual(timed[number], first if number % 2 == 0 else 1 - first))
+        self._growth.append(_growth(openings, turns))
+        reference, candidate = (
+            Life(_together(openings.samples(side)), tuple(turns.samples(side)), tuple(asides.samples(side)))
+            for side in (0, 1)
+        )
+        return Bucket(reference, candidate, seed)
+
+    def time(self, plan: Plan, progress: Callable[[int], None] | None = None, *, long: bool = False) -> Timed:
+        """Buckets until the test decides; disturbed ones are timed again, up to twice as many in all.
+
+        One process of every confirmed win, and of other wins now and then, lives long: what a candidate puts off until
+        then is seen, and what it does once is spread over a life that was seen.
+        """
         task = self._domain.task
+        rng, _ = self._chance()
+        wanted, lived = long or not rng.integers(LONG_EVERY), False
         buckets: list[Bucket] = []
         decision = Decision(False, None)
         limit = 2 * max(statistics.LOOKS)
         while not decision.stop and len(buckets) < limit:
-            bucket = self.bucket(plan)
-            buckets.append(bucket)
-            ratios = statistics.log_ratios(buckets, parallel=task.limits.parallel)
-            decision = statistics.decide(ratios, task.timing.margin)
+            buckets.append(self.bucket(plan))
+            account = reckon(buckets, task)
+            promise = statistics.decide(account.promised, account.margin)
+            # Once-work is spread over no more calls than a process was seen to make: where it matters, one lives long.
+            matters = account.once > ONCE_MATTERS * account.candidate * account.lifetime
+            if not lived and promise.speed_up is not None and promise.speed_up.win and (wanted or matters):
+                buckets.append(self.bucket(plan, long=True))
+                account = reckon(buckets, task)
+                lived, limit = True, limit + 1
+            decision = statistics.decide(account.ratios, account.margin)
             if progress is not None:
                 progress(len(buckets))
-        return Timed(decision, tuple(buckets))
+        if decision.speed_up is not None and decision.speed_up.win and self._grows(plan):
+            # Short processes may only be filling an arena: ask some that live longer. Several, because a candidate may
+            # draw lots whether it cleans up; and what cleaning up takes shows in them too.
+            for _ in range(GROWTH_LIVES):
+                buckets.append(self.bucket(plan, long=True))
+                self._refuse_growth(plan)
+            account = reckon(buckets, task)
+            decision = statistics.decide(account.ratios, account.margin)
+        return Timed(decision, tuple(buckets), plan.note)
+
+    def _grows(self, plan: Plan) -> bool:
+        """Whether memory grew so in most processes that it would not fit the limit over the lifetime."""
+        return float(np.median(self._growth)) * plan.lifetime > self._domain.task.limits.memory_mb * MIB
+
+    def _refuse_growth(self, plan: Plan) -> None:
+        """Memory that grows with each call must fit the limit over the lifetime, or freeing it is put off for ever."""
+        grows, limit = self._growth[-1], self._domain.task.limits.memory_mb
+        if grows * plan.lifetime > limit * MIB:
+            raise Failed(
+                Outcome.REFUSED,
+                f"each call leaves {grows:.0f} bytes of memory behind that the reference does not; over a lifetime "
+                f"of {plan.lifetime:.0f} calls that is more than the {limit} MB allowed",
+            )
+
+    # Asking and checking
+
+    def _fresh(self, questions: int, rng: np.random.Generator) -> list[Input]:
+        return [make_input(self._domain, rng) for _ in range(questions * self._bundle)]
+
+    def _mixed(self, questions: int, plan: Plan, rng: np.random.Generator) -> list[Input]:
+        return with_edges(self._fresh(questions, rng), plan.light, rng)
+
+    def _setup(self, rng: np.random.Generator) -> list[Question]:
+        data = make_setup(self._domain, rng)
+        self._set_up = [] if data is None else [self._domain.setup_question(data)]
+        return self._set_up
+
+    def _lot(self, inputs: Sequence[Input], before: Sequence[Question] = ()) -> Lot:
+        bundles = [inputs[at : at + self._bundle] for at in range(0, len(inputs), self._bundle)]
+        lot = Lot([*before, *map(self._domain.question, bundles)], inputs)
+        self._question_bytes = max(self._question_bytes, lot.input_bytes)
+        return lot
+
+    def _seconds(self, sample: Sample) -> float:
+        """Per call. The CPU clock, because waiting for a core would make every call look long."""
+        return max(clock(sample, parallel=self._domain.task.limits.parallel), 100) / 1e9 / max(sample.calls, 1)
+
+    def _read(self, lot: Lot, heard: Heard, expected: Sequence[Any] | None = None) -> list[Any]:
+        answers: list[Any] = []
+        for question, answer in zip(lot.questions, heard.answers, strict=True):
+            if not question.setup:
+                like = None if expected is None else expected[len(answers) : len(answers) + question.count]
+                answers += question.read(answer, like)
+        return answers
+
+    def _check(self, lot: Lot, reference: Heard, candidate: Heard) -> None:
+        """Every answer of the candidate's against the reference's."""
+        try:
+            expected = self._read(lot, reference)
+        except BadAnswer as error:
+            raise TaskError(f"the reference's own answer cannot be read: {error}") from None
+        self._measure_answers(reference)
+        try:
+            answers = self._read(lot, candidate, expected)
+        except BadAnswer as error:
+            raise Failed(Outcome.WRONG, str(error)) from None
+        for given, answer, truth in zip(lot.inputs, answers, expected, strict=True):
+            reason = checked(self._domain, given, answer, truth, self._movement_of(given))
+            if reason:
+                raise Failed(Outcome.WRONG, f"{reason}; input: {brief(dict(given), 160)}")
+
+    def _movement_of(self, given: Input) -> Callable[[], list[Any] | None]:
+        """What asks the reference how far it moves at this input, or lets a doubtful answer pass.
+
+        To ask takes a process of its own, a thousand times what a call takes. So of many doubtful answers fewer and
+        fewer are looked into, drawn by chance; those to edge cases always are.
+        """
+        look: list[bool] = []
+
+        def ask() -> list[Any] | None:
+            if not look:
+                self._doubts += 1
+                look.append(id(given) in self._edges or self._luck.random() * self._doubts < DOUBTS)
+            return self.moved(given) if look[0] else None
+
+        return ask
+
+    def _measure_answers(self, reference: Heard) -> None:
+        self._answer_bytes = max(self._answer_bytes, *map(len, reference.answers), 0)
+
+    @contextlib.contextmanager
+    def _pair(self, rng: np.random.Generator, sides: Sequence[int] = (0, 1)) -> Iterator[Pair]:
+        """Fresh workers; what the candidate does wrong is a verdict, what the reference does is not."""
+        output_bytes = max(self._domain.task.limits.output_mb, 1) * MIB
+        order = [side for side in rng.permutation(2).tolist() if side in sides]
+        # Rounded up, so that it says little about what came before.
+        populate = (_power_of_two(self._question_bytes), _power_of_two(self._answer_bytes))
+        try:
+            pair = Pair(self._kind, {side: self._programs[side] for side in order}, self._cores, output_bytes, populate)
+            try:
+                yield pair
+            finally:
+                pair.close()
+        except SideFailed as failed:
+            raise _blame(failed.failure, failed.side) from failed
 
     def _chance(self) -> tuple[np.random.Generator, int]:
         # Each bucket has a seed of its own, which is stored with it: its fresh inputs can be made again from that.
@@ -193,35 +368,27 @@ class Stopwatch:
         seed = int.from_bytes(digest[:8], "little")
         return np.random.default_rng(seed), seed
 
-    def _output_bytes(self) -> int:
-        return max(self._domain.task.limits.output_mb, 1) * MIB
 
-    def _pair(self, rng: np.random.Generator) -> Pair:
-        first = int(rng.integers(2))
-        try:
-            pair = Pair(self._kind, self._programs, self._cores, self._output_bytes(), first)
-        except SideFailed as failed:
-            raise self._blame(failed.failure, failed.side) from failed
-        try:
-            data = make_setup(self._domain, rng)
-            pair.setup(None if data is None else self._domain.setup_batch(data))
-        except Failed as failure:
-            pair.close()
-            raise self._blame(failure, pair.side) from failure
-        except BaseException:
-            pair.close()
-            raise
-        return pair
+def _power_of_two(size: int) -> int:
+    return 1 << max(size - 1, 0).bit_length()
 
-    def _check(self, inputs: Sequence[Input], answers: Sequence[Any], expected: Sequence[Any]) -> None:
-        for given, answer, truth in zip(inputs, answers, expected, strict=True):
-            reason = checked(self._domain, given, answer, truth)
-            if reason:
-                raise Failed(Outcome.WRONG, f"{reason}; input: {brief(dict(given), 160)}")
 
-    def _blame(self, failure: Failed, side: int) -> Exception:
-        """The candidate's failure is a verdict; the reference's is an error of the task or the machine."""
-        if side == 1:
-            return failure
-        text = f"the reference itself failed ({failure.outcome}): {failure.reason}"
-        return HarnessError(text) if failure.outcome is Outcome.TIMED_OUT else TaskError(text)
+def _blame(failure: Failed, side: int) -> Exception:
+    """The candidate's failure is a verdict; the reference's is an error of the task or the machine."""
+    if side == 1:
+        return failure
+    text = f"the reference itself failed ({failure.outcome}): {failure.reason}"
+    return HarnessError(text) if failure.outcome is Outcome.TIMED_OUT else TaskError(text)
+
+
+def _together(samples: Sequence[Sample]) -> Sample:
+    return Sample(*(sum(getattr(each, name) for each in samples) for name in ("calls", "wall", "cpu", "delay")))
+
+
+def _growth(openings: _Both, turns: _Both) -> float:
+    """Bytes per call by which the candidate's memory grew beyond the reference's, after its first calls."""
+    # The set-up and the first part of the opening fill caches and arenas of honest code.
+    heard = [*openings.heard[1:], *turns.heard]
+    asked = sum(one.sample.calls for one, _ in heard[1:])
+    grown = [heard[-1][side].resident - heard[0][side].resident for side in (0, 1)]
+    return max(grown[1] - max(grown[0], 0), 0) / max(asked, 1)

@@ -1,7 +1,7 @@
 """Reading answers without trusting who wrote them: a small, strict reader of the marshal format.
 
 The interpreter's own `marshal.loads` may crash on bytes that were made for it. This reader knows the plain types alone,
-checks every length against what is left, and raises WireError for everything else.
+checks every length against what is left and against the reference's answer, and raises WireError for everything else.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from outpace.judge.extent import DIGIT_BITS, Extent
 from outpace.judge.wire import ALIGN, ARRAY_DTYPES, HEADER, WireError, placed
 
 DEPTH_LIMIT = 64
-# An int of more digits (15 bits each) than this is no answer; reading one takes time that grows with their square.
+# An int of more digits than this is no answer; reading one takes time that grows with their square.
 DIGIT_LIMIT = 10_000
 # Lists at least this long are tried as numbers of one kind, a hundred times faster than one by one.
 _MANY = 16
@@ -23,21 +24,33 @@ _DOUBLE = struct.Struct("<d")
 _NUMBERS = {ord("g"): (9, "<f8"), ord("i"): (5, "<i4")}
 
 
-def read(data: bytes) -> Any:
-    """The answer that `wire.pack_into` packed; anything that is not exactly one value raises WireError."""
+def read(data: bytes, like: Extent | None = None) -> Any:
+    """The answer that `wire.pack_into` packed; anything that is not exactly one value raises WireError.
+
+    `like` is the extent of the reference's answer to the same input: what is much larger is refused at once.
+    The reference's own answers are read without.
+    """
+    return read_with_places(data, like)[0]
+
+
+def read_with_places(data: bytes, like: Extent | None = None) -> tuple[Any, list[tuple[int, int]]]:
+    """As `read`, and where in the data each of the answer's arrays lies: first byte and length."""
+    if like is not None and len(data) > like.allowed().bytes:
+        raise WireError(f"{len(data)} bytes{_beyond(like.bytes, like.allowed().bytes)}")
     if len(data) < HEADER.size:
         raise WireError(f"{len(data)} bytes are too few for a value")
     length, size = HEADER.unpack_from(data)
     if size != len(data) or length > size - HEADER.size:
         raise WireError(f"a value of {length} and {size} bytes in a message of {len(data)}")
-    reader = _Reader(data, HEADER.size, HEADER.size + length)
+    reader = _Reader(data, HEADER.size, HEADER.size + length, like)
     pair = reader.value(0)
     if reader.at != reader.end or type(pair) is not list or len(pair) != 2 or type(pair[1]) is not list:
         raise WireError("the message is not a value and the places of its arrays")
     return _with_arrays(pair[0], pair[1], data, reader.end)
 
 
-def _with_arrays(value: Any, described: list[Any], data: bytes, at: int) -> Any:
+def _with_arrays(value: Any, described: list[Any], data: bytes, at: int) -> tuple[Any, list[tuple[int, int]]]:
+    places = []
     for each in described:
         at += -at % ALIGN
         try:
@@ -54,13 +67,24 @@ def _with_arrays(value: Any, described: list[Any], data: bytes, at: int) -> Any:
             value = placed(value, tuple(path), np.frombuffer(data, dtype, count, at).reshape(shape))
         except (TypeError, ValueError, KeyError, IndexError, OverflowError, MemoryError) as error:
             raise WireError(f"an array that cannot be read: {error}") from None
+        places.append((at, count * dtype.itemsize))
         at += count * dtype.itemsize
-    return value
+    return value, places
+
+
+def _beyond(reference: int, most: int) -> str:
+    return f" where the reference's answer has {reference}; at most {most} are read"
 
 
 class _Reader:
-    def __init__(self, data: bytes, at: int, end: int) -> None:
-        self.data, self.at, self.end = data, at, end
+    def __init__(self, data: bytes, at: int, end: int, like: Extent | None) -> None:
+        self.data, self.at, self.end, self.like = data, at, end, like
+        # Every value is at least one byte, so that without a reference this bounds nothing.
+        most = Extent(len(data), DEPTH_LIMIT, len(data), DIGIT_LIMIT) if like is None else like.allowed()
+        self.left = most.values
+        self.digits = min(most.digits, DIGIT_LIMIT)
+        # The answer lies one level down, beside descriptions of arrays, whose paths and shapes lie four levels down.
+        self.depth = min(max(most.depth + 1, 4), DEPTH_LIMIT)
 
     def take(self, count: int) -> bytes:
         if not 0 <= count <= self.end - self.at:
@@ -71,9 +95,17 @@ class _Reader:
     def number(self) -> int:
         return int(_SHORT.unpack(self.take(4))[0])
 
+    def count(self, values: int) -> None:
+        self.left -= values
+        if self.left < 0 and self.like is not None:
+            more = self.like.allowed().values - self.left
+            raise WireError(f"{more} values or more{_beyond(self.like.values, self.like.allowed().values)}")
+
     def value(self, depth: int) -> Any:
-        if depth > DEPTH_LIMIT:
-            raise WireError(f"nested deeper than {DEPTH_LIMIT} levels")
+        if depth > self.depth:
+            known = "" if self.like is None else f" where the reference's answer has {self.like.depth}"
+            raise WireError(f"nested deeper than {self.depth} levels{known}")
+        self.count(1)
         tag = self.take(1)
         if tag == b"g":
             return _DOUBLE.unpack(self.take(8))[0]
@@ -101,11 +133,11 @@ class _Reader:
 
     def long(self) -> int:
         digits = self.number()
-        if abs(digits) > DIGIT_LIMIT:
-            raise WireError(f"an int of {abs(digits) * 15} bits; at most {DIGIT_LIMIT * 15} are read")
+        if abs(digits) > self.digits:
+            raise WireError(f"an int of {abs(digits) * DIGIT_BITS} bits; at most {self.digits * DIGIT_BITS} are read")
         value = 0
         for digit in reversed(struct.unpack(f"<{abs(digits)}H", self.take(2 * abs(digits)))):
-            value = value << 15 | digit
+            value = value << DIGIT_BITS | digit
         return -value if digits < 0 else value
 
     def items(self, depth: int) -> list[Any]:
@@ -113,8 +145,13 @@ class _Reader:
         # Every item is at least one byte, so a forged count cannot make us allocate more than was sent.
         if not 0 <= count <= self.end - self.at:
             raise WireError(f"cut short: {count} items announced, {self.end - self.at} bytes left")
+        # Counted before they are read: a list is made no longer than it may be.
+        self.count(count)
         numbers = self.numbers(count) if count >= _MANY else None
-        return [self.value(depth + 1) for _ in range(count)] if numbers is None else numbers
+        if numbers is not None:
+            return numbers
+        self.left += count
+        return [self.value(depth + 1) for _ in range(count)]
 
     def numbers(self, count: int) -> list[Any] | None:
         """The next items if all of them are floats, or all of them small ints."""

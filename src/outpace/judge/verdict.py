@@ -6,6 +6,9 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
+# How samples come about. The first protocol asked in batches; figures of two protocols are not to be compared.
+PROTOCOL = 2
+
 
 class Outcome(StrEnum):
     """How a trial ended; a fault of the harness is an exception and never one of these."""
@@ -23,8 +26,9 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Sample:
-    """One timed batch of calls of one worker, in nanoseconds."""
+    """One turn of one worker: the calls it answered, and what its clocks moved by, in nanoseconds."""
 
+    calls: int
     wall: int
     cpu: int
     # Time spent runnable but not running, of the worker and of the judge that waits for it: the machine's doing.
@@ -32,12 +36,29 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Bucket:
-    """A fresh pair of processes: the same batches timed on the reference and on the candidate."""
+class Life:
+    """All that one worker did: its opening, from its first instruction to the end of its first calls, then timed turns.
 
-    reference: tuple[Sample, ...]
-    candidate: tuple[Sample, ...]
-    calls: int
+    Every nanosecond of its CPU time is in one of these.
+    """
+
+    opening: Sample
+    turns: tuple[Sample, ...]
+    # Turns that look like the timed ones but hold an edge case too dear to be timed.
+    asides: tuple[Sample, ...] = ()
+
+    @property
+    def calls(self) -> int:
+        """All that it answered."""
+        return sum(sample.calls for sample in (self.opening, *self.turns, *self.asides))
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """A fresh pair of processes that were asked the same questions."""
+
+    reference: Life
+    candidate: Life
     seed: int
 
 

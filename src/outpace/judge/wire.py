@@ -18,12 +18,17 @@ from typing import Any
 MARSHAL_VERSION = 2
 ALIGN = 64
 HEADER = struct.Struct("<QQ")
+# Arrays of at least so many bytes are fetched from where they lie, and at most so many of them; see Piece in
+# native/launcher/message.hpp. Copying less costs no more than saying where it lies.
+APART_FROM, APART_MOST = 4096, 160
 # dtype codes an array may have: numbers and booleans, never objects (an object array would need pickle).
 ARRAY_DTYPES = ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16")
 _SCALARS = {type(None), bool, int, float, str, bytes}
 _Found = list[tuple[tuple[Any, ...], Any]]
 # The codes of array types that are sent as they are: looking again would be on the clock.
 _codes: dict[Any, str] = {}
+_last_type: Any = None  # of the last array sent alone, with its code: to look a type up takes its hash
+_last_code = ""
 _array_type: Any = None  # numpy.ndarray, once an array was seen: a worker whose values hold none may have no NumPy
 
 
@@ -63,18 +68,27 @@ def pack(value: Any) -> bytes:
     return b"".join(parts)
 
 
-def pack_into(value: Any, region: memoryview, at: int) -> int:
-    """Pack an answer right where it is read, without a copy between; returns where it ends."""
-    if type(value) is _array_type and (code := _codes.get(value.dtype)) is not None and value.size:
+def pack_into(value: Any, region: memoryview, at: int, apart: list[Any] | None = None) -> int:
+    """Pack an answer right where it is read, without a copy between; returns where it ends.
+
+    With a list `apart`, large arrays are not copied: where each belongs and the array itself are added to the list.
+    """
+    global _last_type, _last_code
+    if type(value) is _array_type and value.size and (value.dtype is _last_type or value.dtype in _codes):
         # An array alone, the commonest answer of those who care for speed. Taken with cold caches after every call, so
         # that each step saved is worth several.
-        body = marshal.dumps((None, [((), code, value.shape)]), MARSHAL_VERSION)
+        if value.dtype is not _last_type:
+            _last_type, _last_code = value.dtype, _codes[value.dtype]
+        body = marshal.dumps((None, [((), _last_code, value.shape)]), MARSHAL_VERSION)
         length, size = len(body), value.nbytes
         first = at + HEADER.size + length + -(HEADER.size + length) % ALIGN
         end: int = first + size + -size % ALIGN
         if end <= len(region):
             try:
-                region[first : first + size] = memoryview(value).cast("B")
+                if apart is not None and size >= APART_FROM and len(apart) < APART_MOST and value.flags.c_contiguous:
+                    apart.append((first, size, value))
+                else:
+                    region[first : first + size] = memoryview(value).cast("B")
                 HEADER.pack_into(region, at, length, end - at)
                 region[at + HEADER.size : at + HEADER.size + length] = body
                 return end
@@ -93,7 +107,9 @@ def pack_into(value: Any, region: memoryview, at: int) -> int:
     region[at + HEADER.size : at + HEADER.size + len(body)] = body
     for _, array in found:
         size = array.nbytes
-        if size:
+        if apart is not None and size >= APART_FROM and len(apart) < APART_MOST:
+            apart.append((first, size, array))
+        elif size:
             # A view of bytes can be made of any shape but one without elements.
             region[first : first + size] = memoryview(array).cast("B")
         first += size + -size % ALIGN

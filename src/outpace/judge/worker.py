@@ -1,4 +1,4 @@
-"""The worker, seen from the judge: one jailed process that is handed inputs, is timed, and can be killed."""
+"""The worker, seen from the judge: one jailed process that is asked questions, is timed, and can be killed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import mmap
 import os
+import platform
 import signal
 import socket
 import struct
@@ -15,19 +16,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from outpace.errors import HarnessError
-from outpace.judge.batch import Batch
 from outpace.judge.cgroup import Cgroup
+from outpace.judge.feeder import ANSWER_LIMIT, Asked, Lot, Told, address, feed
 from outpace.judge.jail import MIB, Confinement, JailKind, jail_command
 from outpace.judge.syscalls import name_of
 from outpace.judge.verdict import Outcome, Sample
 
-_REQUEST = struct.Struct("<QIIQQ")
 _REPLY = struct.Struct("<QIIQ232s")
-_SETUP, _LOAD, _GO, _QUIT, _PREPARE = 1, 2, 3, 4, 5
 _DONE, _HELLO, _READY, _LOAD_FAILED, _FORBIDDEN, _FAULT, _CALL_FAILED = range(7)
-# The server's own work over a batch, such as writing a command's files, beside what the calls may take.
-LOAD_SECONDS = 10.0
+# A worker that has not stopped after so long is killed.
+STOP_SECONDS = 10.0
+# What the first touch of a page takes, generously.
+FAULT_NS = 1000
 _F_ADD_SEALS, _SEAL_SEAL, _SEAL_SHRINK, _SEAL_GROW, _SEAL_FUTURE_WRITE = 1033, 1, 2, 4, 16
 
 
@@ -64,6 +67,7 @@ class Region:
         seals = _SEAL_SEAL | _SEAL_SHRINK | _SEAL_GROW | (0 if writable_inside else _SEAL_FUTURE_WRITE)
         fcntl.fcntl(self.fd, _F_ADD_SEALS, seals)
         self.view = memoryview(self.map)
+        self.address = address(np.frombuffer(self.map, np.uint8))
 
     def close(self) -> None:
         # Somebody may still hold a view, a traceback for one; the memory then goes with that.
@@ -82,8 +86,19 @@ class Program:
     inner: tuple[str, ...]
     seconds: float
     setup_seconds: float
-    # CPU seconds beyond twice the reference's that may go into what is done once per process.
-    once_seconds: float
+    # Whether it sleeps on its socket and not on a futex.
+    by_message: bool
+    # Whether its own clock says nothing, because every call is a process of its own.
+    serves_processes: bool = False
+
+
+@dataclass(frozen=True)
+class Heard:
+    """A worker's answers to a lot, what the turn took, and how much memory it held afterwards."""
+
+    sample: Sample
+    answers: tuple[memoryview, ...]
+    resident: int
 
 
 @dataclass
@@ -99,20 +114,32 @@ class Worker:
     group: Cgroup | None
     errors: int  # read end of the pipe that is the worker's standard error
     handle: int = -1  # pidfd of the worker
-    # CPU seconds from the greeting until the candidate's code was loaded, constructors and imports included.
-    loading: float = 0.0
-    stopped: bool = False
-    _loaded: Batch | None = None
-    _mark: tuple[int, int, int] = (0, 0, 0)
+    # Whether judge and worker share one core, so that the judge has to sleep while the worker works.
+    one_core: bool = False
+    core: int = -1
+    # The worker's CPU clock and ours when its last sample ended; the first begins before any of its code is loaded.
+    _cpu_mark: int = 0
+    _loading: int = 0
 
     @staticmethod
-    def start(kind: JailKind, program: Program, inputs: Region, outputs: Region, cores: Sequence[int]) -> Worker:
-        """Start a worker pinned to these cores and wait until the candidate's code is loaded."""
+    def start(
+        kind: JailKind,
+        program: Program,
+        inputs: Region,
+        outputs: Region,
+        cores: Sequence[int],
+        populate: tuple[int, int],
+    ) -> Worker:
+        """Start a worker pinned to these cores and wait until the candidate's code is loaded.
+
+        So many bytes of the input and output regions are mapped before anything of the candidate is there.
+        """
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         errors_read, errors_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         numbers = {"socket": theirs.fileno(), "input": inputs.fd, "output": outputs.fd}
         numbers |= {"input_bytes": inputs.size, "output_bytes": outputs.size}
+        numbers |= {"populate_input": populate[0], "populate_output": populate[1]}
         options = [part for name in numbers for part in ("--" + name.replace("_", "-"), "{" + name + "}")]
         inner = [part.format(**numbers) if part.startswith("{") else part for part in (*options, *program.inner)]
         command = jail_command(kind, program.confinement, inner)
@@ -168,69 +195,71 @@ class Worker:
             self.handle = os.pidfd_open(self.pid)
         with contextlib.suppress(ProcessLookupError):
             os.sched_setaffinity(self.pid, cores)
-        begin = self._cpu()
+        self.one_core = len(os.sched_getaffinity(0) - set(cores)) == 0
+        self.core = min(cores)
+        # The worker's own word, given while all of its code is still ours: between this moment and the one in which we
+        # read a clock, a constructor could have done a table's worth of work.
+        self._cpu_mark = _REPLY.unpack(data)[3]
+        begin = time.perf_counter_ns()
         self._receive(0, self.program.setup_seconds, "loading", expected=_READY)
         self._stop()
-        self.loading = (self._cpu() - begin) / 1e9
+        self._loading = time.perf_counter_ns() - begin
 
-    def setup(self, batch: Batch) -> float:
-        """Hand over the set-up data; returns the CPU seconds it took."""
-        self._lay_out(batch)
-        begin = self._cpu()
-        self._resume()
-        self._ask(_SETUP, batch, self.program.setup_seconds, "set-up")
-        self._stop()
-        return (self._cpu() - begin) / 1e9
+    def ask(self, lot: Lot, turn_seconds: float) -> Heard:
+        """One turn: the questions of a lot, each after the answer to the last; raises Failed where there is none."""
+        limit, doing = self.program.seconds, "a call"
+        if lot.questions and lot.questions[0].setup:
+            limit, doing = max(limit, self.program.setup_seconds), "set-up or a call"
+            turn_seconds += self.program.setup_seconds
+        turn = feed(self._asked(limit, turn_seconds, small=lot.small), lot)
+        if turn.told is Told.SPEAKS:
+            self._receive(-1, 1.0, doing, expected=-1)
+        if turn.told is Told.TIMED_OUT:
+            raise Failed(Outcome.TIMED_OUT, self._too_slow(turn.wall / 1e9, limit, turn_seconds, len(turn.answers)))
+        if turn.told is Told.NO_ROOM:
+            raise Failed(Outcome.REFUSED, f"the answers of {lot.calls} calls take more than {ANSWER_LIMIT // MIB} MB")
+        if turn.told is Told.TOO_LONG:
+            raise Failed(Outcome.WRONG, f"an answer claims more than the {self.outputs.size // MIB} MB allowed")
+        if turn.told is Told.UNREADABLE_ANSWER:
+            raise Failed(Outcome.WRONG, "an array of the answer does not lie where the worker says")
+        if turn.told is not Told.FINISHED:
+            raise HarnessError(f"the feeder could not follow the worker ({turn.told.name.lower()})")
+        # Fresh pages of zeros that nobody wrote would otherwise be ours to pay for.
+        faults = turn.faults * FAULT_NS
+        wall, self._loading = turn.wall + self._loading + faults, 0
+        sample = Sample(lot.calls, wall, turn.cpu - self._cpu_mark + faults, min(turn.delay, turn.wall - 1))
+        self._cpu_mark = turn.cpu
+        if self.program.serves_processes:
+            sample = _of_processes(lot, turn.answers)
+        return Heard(sample, turn.answers, turn.resident)
 
-    def prepare(self, batches: Sequence[Batch]) -> None:
-        """Let the worker map the memory these batches will use, before any of their inputs is there to be seen.
+    def _asked(self, seconds: float, turn_seconds: float, *, small: bool) -> Asked:
+        threads = self.program.confinement.threads > 1
+        # With threads it is stopped between questions, and may need all of its cores in between.
+        by_turns = not small and not threads
+        return Asked(
+            input=self.inputs.address,
+            output=self.outputs.address,
+            input_bytes=self.inputs.size,
+            output_bytes=self.outputs.size,
+            pid=self.pid,
+            handle=self.handle,
+            socket=self.channel.fileno(),
+            by_message=self.program.by_message,
+            # Elsewhere than on x86 Python's stores may be seen out of order; a message comes after them.
+            replies=by_turns or self.one_core or (self.program.by_message and platform.machine() != "x86_64"),
+            threads=threads,
+            limit=int(seconds * 1e9),
+            turn_limit=int(turn_seconds * 1e9),
+            core=self.core if by_turns else -1,
+        )
 
-        The first touch of a page costs as much as filling it; left to chance, a candidate could touch them in the
-        warm-up and look twice as fast.
-        """
-        self._resume()
-        inputs, outputs = max(len(batch.data) for batch in batches), max(batch.mapped for batch in batches)
-        self._request(_PREPARE, 0, inputs, outputs, 30, "preparing")
-        self._stop()
-
-    def _lay_out(self, batch: Batch) -> None:
-        self.inputs.view[: len(batch.data)] = batch.data
-        self.outputs.view[: len(batch.blank)] = batch.blank
-
-    def load(self, batch: Batch, seconds: float) -> None:
-        """Put a batch before the worker. Its inputs appear only now, while nothing runs in the jail."""
-        self._lay_out(batch)
-        # The clocks start here: whoever has taken the worker over can see the inputs from now on.
-        self._mark = self._clocks()
-        self._resume()
-        self._ask(_LOAD, batch, seconds + LOAD_SECONDS, "loading inputs")
-        if batch.usage is not None:
-            # A command's server is out of the candidate's reach, so what it does to lay out files costs nobody.
-            self._mark = self._clocks()
-        self._loaded = batch
-
-    def go(self, seconds: float) -> Sample:
-        """Let the worker perform the loaded calls, timed by our clock and by the kernel's account of its CPU time."""
-        batch = self._loaded
-        assert batch is not None
-        self._ask(_GO, batch, seconds, "a call")
-        end = time.perf_counter_ns()
-        # Stopped before the CPU clock is read, so that work which goes on behind an early reply is counted.
-        self._stop()
-        wall, cpu, delay = end - self._mark[0], self._cpu() - self._mark[1], self._delay() - self._mark[2]
-        if batch.usage is not None:
-            spent, waited = batch.usage(self.outputs.view)
-            cpu, delay = cpu + spent, delay + waited
-        return Sample(wall, cpu, min(delay, wall - 1))
-
-    def _clocks(self) -> tuple[int, int, int]:
-        return time.perf_counter_ns(), self._cpu(), self._delay()
-
-    def answers(self) -> list[object]:
-        """The answers of the last calls, copied out of the shared region while the worker is stopped."""
-        batch = self._loaded
-        assert batch is not None
-        return batch.read(self.outputs.view[: batch.output_bytes])
+    def _too_slow(self, taken: float, limit: float, turn_limit: float, answered: int) -> str:
+        if taken >= turn_limit:
+            return (
+                f"{answered} calls took longer than the {turn_limit:.3g} s that the reference's speed allows for them"
+            )
+        return f"a call took longer than the limit of {limit:g} s"
 
     def close(self) -> None:
         """Kill the whole tree and give back everything it held."""
@@ -249,16 +278,6 @@ class Worker:
         if self.handle >= 0:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 signal.pidfd_send_signal(self.handle, number)
-
-    def _ask(self, verb: int, batch: Batch, seconds: float, doing: str) -> None:
-        self._request(verb, batch.count, 0, batch.records, seconds, doing)
-
-    def _request(self, verb: int, count: int, first: int, second: int, seconds: float, doing: str) -> None:
-        # Not to be foretold: a reply sent before it was asked for must not fit.
-        nonce = int.from_bytes(os.urandom(8), "little")
-        with contextlib.suppress(OSError):  # it is gone, but may have left a word about why
-            self.channel.send(_REQUEST.pack(nonce, verb, count, first, second))
-        self._receive(nonce, seconds, doing, expected=_DONE)
 
     def _receive(self, nonce: int, seconds: float, doing: str, *, expected: int) -> None:
         self.channel.settimeout(max(seconds, 0.001))
@@ -322,28 +341,28 @@ class Worker:
         return lines[0][:300] if lines else ""
 
     def _stop(self) -> None:
+        """Stop it, and wait until it has stopped: before that it may still compute."""
         self._signal(signal.SIGSTOP)
-        self.stopped = True
-
-    def _resume(self) -> None:
-        if self.stopped:
-            self._signal(signal.SIGCONT)
-            self.stopped = False
-
-    def _cpu(self) -> int:
-        try:
-            # The kernel's CPU clock of another process: ~pid << 3 | CPUCLOCK_SCHED (see clock_getcpuclockid(3)).
-            return time.clock_gettime_ns((~self.pid << 3) | 2)
-        except OSError:
-            raise self._death("a call") from None
-
-    def _delay(self) -> int:
-        """Nanoseconds that the worker and this thread were runnable but had to wait for a core."""
-        return _run_delay(f"/proc/{self.pid}/schedstat") + _run_delay("/proc/thread-self/schedstat")
+        patience = time.monotonic() + STOP_SECONDS
+        while _state(self.pid) not in "TtZX?":
+            if time.monotonic() > patience:
+                self._signal(signal.SIGKILL)
+            time.sleep(0.0001)
 
 
-def _run_delay(path: str) -> int:
+def _state(pid: int) -> str:
     try:
-        return int(Path(path).read_bytes().split()[1])
+        # The name before it may hold any letter and bracket.
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (OSError, IndexError):
-        return 0  # a kernel without schedstats: waits count as the candidate's own time, for both sides alike
+        return "?"
+
+
+def _of_processes(lot: Lot, answers: Sequence[memoryview]) -> Sample:
+    """What the processes of a command took, which only their server can know; it is not the candidate's to change."""
+    spent = np.zeros(3, np.int64)
+    for question, answer in zip(lot.questions, answers, strict=True):
+        assert question.usage is not None
+        spent += question.usage(answer)
+    cpu, wall, delay = (int(number) for number in spent)
+    return Sample(lot.calls, wall, cpu, min(delay, wall - 1))

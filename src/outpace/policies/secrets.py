@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from outpace.shown import shown
+
 _TELLING = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE)
 # A shorter value may stand in a message by chance, and guards nothing.
 _SHORTEST = 6
@@ -22,7 +24,6 @@ def redacted(text: str, environment: Mapping[str, str]) -> str:
 
 
 def one_line(text: str, environment: Mapping[str, str], length: int = 300) -> str:
-    """What another program said, fit for an error message: no secrets, no control characters, short."""
-    printable = "".join(each if each.isprintable() else " " for each in redacted(text, environment))
-    short = " ".join(printable.split())
+    """What another program said, fit for an error message: no secrets, nothing unseen, short."""
+    short = " ".join(shown(redacted(text, environment)).split())
     return short if len(short) <= length else short[: length - 3] + "..."

@@ -8,6 +8,7 @@ from difflib import SequenceMatcher
 from typing import Literal
 
 from outpace.candidate import Candidate
+from outpace.lines import with_ends
 
 Kind = Literal["same", "old", "new"]
 
@@ -49,7 +50,7 @@ class Part:
 
 def hunks(reference: str, winner: str) -> tuple[Hunk, ...]:
     """What changed, in the order of the lines."""
-    before, after = _lines(reference), _lines(winner)
+    before, after = with_ends(reference), with_ends(winner)
     many = max(len(before), len(after)) > EXACT_LINES
     groups = SequenceMatcher(None, before, after, autojunk=many).get_grouped_opcodes(CONTEXT)
     return tuple(_hunk(before, after, group) for group in groups)
@@ -57,7 +58,7 @@ def hunks(reference: str, winner: str) -> tuple[Hunk, ...]:
 
 def without(reference: str, winner: str, hunk: Hunk) -> str:
     """The winner with the reference's lines in place of the hunk's."""
-    before, after = _lines(reference), _lines(winner)
+    before, after = with_ends(reference), with_ends(winner)
     return "".join(after[: hunk.new[0]] + before[slice(*hunk.old)] + after[hunk.new[1] :])
 
 
@@ -75,10 +76,6 @@ def parts(reference: Candidate, winner: Candidate) -> tuple[Part, ...]:
         plain = Candidate(winner.files, reference.flags)
         found.append(Part(len(found) + 1, title, None, "", plain))
     return tuple(found)
-
-
-def _lines(text: str) -> list[str]:
-    return text.splitlines(keepends=True)
 
 
 def _hunk(before: Sequence[str], after: Sequence[str], group: Sequence[tuple[str, int, int, int, int]]) -> Hunk:

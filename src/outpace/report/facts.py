@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from outpace import confirmation
 from outpace.archive import Archive, RunRecord, Trial
 from outpace.candidate import Candidate, reference
-from outpace.errors import ReceiptError, TaskError
+from outpace.errors import TaskError
 from outpace.exemplars import Scored
 from outpace.judge.verdict import SpeedUp, Verdict
-from outpace.receipt import Receipt, read_receipt
+from outpace.publish import published
+from outpace.receipt import Receipt
+from outpace.run import ENDED
 from outpace.task import Task
 from outpace.taskfile import make_task
 
@@ -29,10 +32,14 @@ class Facts:
     best: Scored | None
     # The sources of `best`, if it is a win.
     winner: Candidate | None
+    # What was published of the winner, from the archive; the file beside it is for others to verify.
     receipt: Receipt | None
     receipt_name: str
+    # Why that file is not what was published, or "".
     receipt_problem: str
     ablation: Mapping[str, Any] | None
+    # Why the run ended; "" while it goes on, or where it was killed.
+    ended: str
     # Whether a judge was at work on this run.
     judging: bool
     written_at: float
@@ -43,18 +50,20 @@ class Facts:
         return None if self.task is None else reference(self.task)
 
     @property
+    def leading_trial(self) -> Trial | None:
+        """The trial that found the fastest candidate, winner or not."""
+        return next((trial for trial in self.trials if self.best is not None and trial.id == self.best.trial), None)
+
+    @property
     def winning_trial(self) -> Trial | None:
         """The trial that found the winner."""
-        if self.best is None or self.winner is None:
-            return None
-        return next((trial for trial in self.trials if trial.id == self.best.trial), None)
+        return None if self.winner is None else self.leading_trial
 
     @property
     def confirmed(self) -> Verdict | None:
         """What the winner may claim: its confirmation, if that is a win too."""
         trial = self.winning_trial
-        found = None if trial is None else trial.confirmation
-        return found if found is not None and found.speed_up is not None and found.speed_up.win else None
+        return None if trial is None or confirmation.confirmed(trial) is None else trial.confirmation
 
     @property
     def claim(self) -> SpeedUp | None:
@@ -73,8 +82,10 @@ def gather(archive: Archive, run: RunRecord, *, receipt: Path, now: float, judge
     best = archive.best(run)
     winner = archive.candidate(best.hash) if best is not None and best.win else None
     trials = tuple(dataclasses.replace(trial, prompt="", reply=None) for trial in archive.trials(run))
-    found, problem = _receipt(receipt, winner)
-    ablation = archive.notes(run).get("ablation")
+    content = None if best is None else archive.published(archive.trial(best.trial))
+    found = None if best is None else published(archive, archive.trial(best.trial))
+    notes = archive.notes(run)
+    ablation = notes.get("ablation")
     about_winner = isinstance(ablation, dict) and winner is not None and ablation.get("candidate") == winner.hash
     return Facts(
         run=run,
@@ -84,8 +95,9 @@ def gather(archive: Archive, run: RunRecord, *, receipt: Path, now: float, judge
         winner=winner,
         receipt=found,
         receipt_name=receipt.name,
-        receipt_problem=problem,
+        receipt_problem="" if content is None else _problem(receipt, content),
         ablation=ablation if about_winner else None,
+        ended=str(notes.get(ENDED) or ""),
         judging=judge_alive and not _busy_elsewhere(archive, run, trials),
         written_at=now,
     )
@@ -98,16 +110,12 @@ def _task(archive: Archive, run: RunRecord) -> Task | None:
         return None
 
 
-def _receipt(path: Path, winner: Candidate | None) -> tuple[Receipt | None, str]:
-    if winner is None or not path.is_file():
-        return None, ""
+def _problem(path: Path, published: bytes) -> str:
     try:
-        found = read_receipt(path)
-    except ReceiptError as error:
-        return None, str(error).replace(str(path), path.name)
-    if found.candidate.hash != winner.hash:
-        return None, f"{path.name} is of an earlier winner; the run writes a new one when it ends."
-    return found, ""
+        same = path.read_bytes() == published
+    except OSError:
+        return f"{path.name} is missing; the same `outpace run` command writes it again."
+    return "" if same else f"{path.name} is not what the run published; the same `outpace run` command writes it again."
 
 
 def _busy_elsewhere(archive: Archive, run: RunRecord, trials: tuple[Trial, ...]) -> bool:

@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from outpace import confirmation
 from outpace.archive import Trial
-from outpace.judge.statistics import log_ratios
+from outpace.judge.accounts import clock, reckon
 from outpace.judge.verdict import Outcome, Sample, SpeedUp, Verdict, toward_one
 from outpace.report.ablation import Finding
 from outpace.report.text import brief
+from outpace.task import Task
 
 Row = dict[str, Any]
 
@@ -47,7 +49,7 @@ def times(ratio: float) -> str:
 
 
 def label(trial: Trial) -> str:
-    """How a judged trial ended, in words; a win that its confirmation took back is not called one."""
+    """How a judged trial ended, in words; a win that its confirmation did not bear out is not called one."""
     if trial.verdict is None:
         return "open"
     if trial.verdict.outcome is not Outcome.OK:
@@ -55,10 +57,7 @@ def label(trial: Trial) -> str:
     found = trial.verdict.speed_up
     if found is None or not found.win:
         return NOT_FASTER
-    confirmed = trial.confirmation
-    if confirmed is None or confirmed.outcome is Outcome.TOO_NOISY:
-        return FASTER
-    return FASTER if confirmed.speed_up is not None and confirmed.speed_up.win else NOT_CONFIRMED
+    return NOT_CONFIRMED if confirmation.failed(trial) else FASTER
 
 
 def score(trial: Trial) -> SpeedUp | None:
@@ -127,14 +126,16 @@ def verdict_counts(trials: Iterable[Trial]) -> list[Row]:
     return [{"label": name, "count": counts[name]} for name in LABELS if counts[name]]
 
 
-def timings(verdict: Verdict, *, parallel: bool) -> list[Row]:
+def timings(verdict: Verdict, task: Task | None) -> list[Row]:
     """Each bucket's ratio, and the milliseconds per call of both sides; disturbed buckets did not count."""
-    usable = [each for each in enumerate(verdict.buckets, 1) if log_ratios(each[1:], parallel=parallel)]
-    ratios = log_ratios([bucket for _, bucket in usable], parallel=parallel)
+    if task is None:  # a task that this version cannot read
+        return []
+    parallel = task.limits.parallel
+    account = reckon(verdict.buckets, task)
     rows: list[Row] = []
-    for (number, bucket), log in zip(usable, ratios, strict=True):
-        reference = per_call(bucket.reference, bucket.calls, parallel=parallel)
-        candidate = per_call(bucket.candidate, bucket.calls, parallel=parallel)
+    for number, (bucket, log) in enumerate(zip(account.buckets, account.ratios, strict=True), 1):
+        reference = per_call(bucket.reference.turns, parallel=parallel)
+        candidate = per_call(bucket.candidate.turns, parallel=parallel)
         text = f"bucket {number}: {times(math.exp(log))}"
         text += f", {milliseconds(candidate)} per call against {milliseconds(reference)}"
         rows.append(
@@ -149,10 +150,10 @@ def timings(verdict: Verdict, *, parallel: bool) -> list[Row]:
     return rows
 
 
-def per_call(samples: Sequence[Sample], calls: int, *, parallel: bool) -> float:
+def per_call(samples: Sequence[Sample], *, parallel: bool) -> float:
     """Milliseconds per call: of CPU time, or of wall time where several cores may be at work."""
-    spent = sum(sample.wall if parallel else sample.cpu for sample in samples)
-    return spent / 1e6 / max(calls * len(samples), 1)
+    spent = sum(clock(sample, parallel=parallel) for sample in samples)
+    return spent / 1e6 / max(sum(sample.calls for sample in samples), 1)
 
 
 def milliseconds(value: float) -> str:

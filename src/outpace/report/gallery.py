@@ -65,8 +65,7 @@ def _best(facts: Facts, last: int) -> Picture | None:
 def _timings(facts: Facts) -> Picture | None:
     verdict = facts.confirmed
     found = None if verdict is None else verdict.speed_up
-    parallel = facts.task is not None and facts.task.limits.parallel
-    rows = [] if verdict is None else figures.timings(verdict, parallel=parallel)
+    rows = [] if verdict is None else figures.timings(verdict, facts.task)
     if found is None or not rows:
         return None
     above = sum(row["ratio"] > 1 for row in rows)

@@ -12,15 +12,18 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from outpace import __version__
+from outpace import __version__, confirmation
 from outpace.archive import Trial
+from outpace.claim import beside, figure, flags_headline, once
 from outpace.errors import OutpaceError
 from outpace.judge.verdict import SpeedUp
+from outpace.receipt import FlagsShare
 from outpace.report import figures
 from outpace.report.ablation import Finding, read_findings
 from outpace.report.diff import Line, Part, parts
 from outpace.report.facts import Facts
-from outpace.report.text import brief, cut, shown
+from outpace.report.text import brief, cut
+from outpace.shown import shown
 
 # What a page shows of text that may have any length; a thousand trials must stay below 1.5 MB.
 _TEXT, _WORDS, _LINE, _LINES, _TRIALS = 140, 6000, 400, 1500, 1000
@@ -92,12 +95,15 @@ def context(facts: Facts) -> dict[str, Any]:
         "claim": _claim(facts),
         "unproven": unproven(facts),
         "winner": None if winning is None else _winner(winning),
+        "winner_title": "The winner" if facts.claim is not None else "The fastest candidate, not confirmed",
         "changes": _changes(facts),
-        "trials": [_trial(trial, winning) for trial in listed(facts.trials, winning)],
+        "trials": [
+            _trial(trial, winning if facts.claim is not None else None) for trial in listed(facts.trials, winning)
+        ],
         "trial_count": len(facts.trials),
         "task_facts": task_facts(facts),
         "machine_facts": machine_facts(facts),
-        "receipt": facts.receipt_name if facts.receipt is not None else "",
+        "receipt": facts.receipt_name if facts.receipt is not None and not facts.receipt_problem else "",
         "receipt_problem": facts.receipt_problem,
     }
 
@@ -112,6 +118,8 @@ def status(facts: Facts) -> str:
         return f"In progress: {trials}, trial {still.number} was under way for {waited:.0f} s."
     if facts.judging:
         return f"In progress: {trials}; the best is being confirmed, or the claim prepared."
+    if facts.ended:
+        return f"Ended: {brief(facts.ended, _TEXT)}; {trials}."
     if still is not None:
         return f"Stopped in trial {still.number}, with {trials}; the same command goes on with it."
     return f"Not running: {trials}." if facts.trials else "Nothing was tried yet."
@@ -126,6 +134,14 @@ def unproven(facts: Facts) -> str:
     if facts.best is None:
         return "No candidate has passed the checks, so nothing was timed to its end."
     best = figures.times(facts.best.ratio)
+    leading = facts.leading_trial
+    failed = "" if leading is None else confirmation.failed(leading)
+    if leading is not None and leading.verdict is not None and leading.verdict.speed_up is not None and failed:
+        found = figures.times(leading.verdict.speed_up.ratio)
+        return (
+            f"The fastest candidate, of trial {leading.number}, was found at {found}, but its confirmation in fresh "
+            f"processes failed: {brief(failed, _TEXT)}. So nothing is claimed."
+        )
     if facts.best.win:
         return f"The fastest candidate was found at {best}. It is not confirmed yet, so nothing is claimed."
     return (
@@ -157,8 +173,8 @@ def task_facts(facts: Facts) -> list[tuple[str, str]]:
         groups = (" or ".join(flag or "none" for flag in group) for group in task.build.flag_choices)
         rows.append(("Flags to choose", "; ".join(groups)))
     agreement = (
-        f"within a relative {task.checking.tolerance:g}"
-        if task.checking.tolerance
+        f"each number within {task.checking.agreement}"
+        if task.checking.agreement
         else "exactly, or by the task's own check"
     )
     threads = "1 thread" if limits.threads == 1 else f"{limits.threads} threads"
@@ -190,22 +206,22 @@ def _claim(facts: Facts) -> dict[str, Any] | None:
     claim, verdict = facts.claim, facts.confirmed
     if claim is None or verdict is None:
         return None
-    rows = figures.timings(verdict, parallel=facts.task is not None and facts.task.limits.parallel)
+    rows = figures.timings(verdict, facts.task)
     medians = figures.median_times(rows)
     receipt = facts.receipt
-    over = None if receipt is None else receipt.over_best_flags
     return {
         "ratio": figures.times(claim.ratio),
         "interval": _interval(claim),
         "buckets": claim.buckets,
         "before": "" if medians is None else figures.milliseconds(medians[0]),
         "after": "" if medians is None else figures.milliseconds(medians[1]),
+        "figure": "speed" if facts.task is None else figure(facts.task),
+        "once": "" if facts.task is None else once(verdict.buckets, facts.task),
         "clock": "wall time" if facts.task is not None and facts.task.limits.parallel else "CPU time",
-        "best_flags": " ".join(receipt.best_flags) if receipt is not None else "",
-        "over_best_flags": "" if over is None else figures.times(over.ratio),
-        "over_interval": "" if over is None else _interval(over),
-        "over_wins": over is not None and over.win,
-        "flags_known": receipt is not None,
+        "flags": "" if receipt is None else flags_headline(receipt),
+        "beside": "" if receipt is None else beside(receipt),
+        "by_flags": receipt is not None and receipt.flags_share is FlagsShare.ALL,
+        "published": receipt is not None,
     }
 
 

@@ -1,0 +1,1 @@
+"""Honest optimisations of many kinds, and the loops that time them without the judge."""

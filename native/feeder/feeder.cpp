@@ -1,0 +1,483 @@
+// The feeder: asks one worker one question at a time, and reads its clocks.
+//
+// Theory of operation. It runs in the judge, on another core than the worker where there is one. The worker
+// is stopped when a turn begins and stopped again when it ends. In between, each question is copied into the
+// input region, laid on the desk, and waited for; its answer is copied out before the next one is written. So
+// no part of a question is in the worker's address space before the answer to the last one has left it.
+//
+// The figure is the worker's CPU clock over the whole turn, or the wall clock where it may use threads. No
+// time is taken off it. Looking at a question while it is written, answering early, or working on after the
+// answer burns CPU time that counts; with threads the worker is stopped while a question is written and while
+// an answer is read.
+//
+// Two ways to wake a worker that has gone to sleep: a futex on the desk, or a message on its socket for those
+// who cannot sleep on a futex (a Python worker, a command server).
+//
+// Two ways to wait. Small questions and answers: the feeder polls the desk from another core, and the worker
+// looks for the next question, which takes some tenths of a microsecond. Large ones, and whenever there is
+// one core only: both share the worker's core and take turns, each asleep while the other works. So a worker
+// cannot run while a question is written or an answer is read, and inputs lie in its own core's caches, as
+// they do where a caller has just made them. With another core to itself it could work on a question while
+// that is copied (a hijacked worker gained 19% so), and the honest one would be charged for waking up.
+
+#include <dirent.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "../launcher/message.hpp"
+#include "process.hpp"
+
+namespace outpace {
+namespace {
+
+// What the Python side packs; see judge/feeder.py.
+struct Worker {
+    std::byte* input;
+    std::byte* output;
+    std::uint64_t input_bytes;
+    std::uint64_t output_bytes;
+    std::int32_t pid;
+    std::int32_t handle;  // pidfd
+    std::int32_t socket;
+    std::uint32_t by_message;  // wake it by a message
+    std::uint32_t replies;     // wait for its DONE instead of polling
+    std::uint32_t threads;     // stop it between questions
+    std::uint64_t limit;       // nanoseconds for one call
+    std::uint64_t turn_limit;  // and for all of a turn
+    std::int64_t core;         // to feed from; -1: from wherever we are
+};
+
+struct Question {
+    const std::byte* data;
+    std::uint64_t bytes;
+    std::uint64_t records;
+    const std::byte* blank;  // what the output region starts with
+    std::uint64_t blank_bytes;
+    std::uint64_t answer_bytes;  // any_length: as many as the worker says
+    std::uint32_t count;
+    std::uint32_t flags;
+};
+constexpr std::uint64_t any_length = UINT64_MAX;
+
+// Which part of an answer was fetched. Answers of no fixed length end with these and their number.
+struct Range {
+    std::uint64_t offset;
+    std::uint64_t bytes;
+};
+
+struct Turn {
+    std::uint64_t wall;
+    std::uint64_t cpu;       // the worker's clock at the end, since it began to live
+    std::uint64_t delay;     // what worker and feeder waited for a core, in this turn
+    std::uint64_t resident;  // bytes of memory at the end
+    std::uint64_t asked;     // questions that were answered
+    std::uint64_t used;      // bytes of `answers`
+    std::uint64_t faults;    // pages of answers that the worker had never touched
+};
+
+// A worker that has not stopped after so long is in a sleep that no signal ends, and is killed.
+constexpr std::uint64_t stop_limit = 10'000'000'000;
+
+enum Outcome : int {
+    finished = 0,
+    speaks = 1,             // the worker sent a message that was not asked for, or is gone
+    timed_out = 2,          // a question or the turn took longer than its limit
+    no_room = 3,            // the next answer does not fit what is left of `answers`
+    too_long = 4,           // the worker claims an answer longer than its region
+    unreadable = 5,         // the kernel does not tell the worker's state
+    unreadable_answer = 6,  // a part of an answer does not lie where the worker says
+};
+
+class Conversation {
+  public:
+    explicit Conversation(const Worker& worker)
+        : worker_(worker), desk_(reinterpret_cast<Desk*>(worker.output)), name_(std::to_string(worker.pid)) {}
+
+    // Goes to the core it is to feed from for as long as it lives.
+    class Place {
+      public:
+        explicit Place(std::int64_t core) {
+            cpu_set_t wanted;
+            CPU_ZERO(&wanted);
+            if (core >= 0 && sched_getaffinity(0, sizeof before_, &before_) == 0) {
+                CPU_SET(static_cast<std::size_t>(core), &wanted);
+                moved_ = sched_setaffinity(0, sizeof wanted, &wanted) == 0;
+            }
+        }
+        Place(const Place&) = delete;
+        Place& operator=(const Place&) = delete;
+        ~Place() {
+            if (moved_) {
+                sched_setaffinity(0, sizeof before_, &before_);
+            }
+        }
+
+      private:
+        cpu_set_t before_{};
+        bool moved_ = false;
+    };
+
+    int ask(const Question* questions, std::uint64_t count, std::byte* answers, std::uint64_t room,
+            std::uint64_t* lengths, Turn* turn) {
+        const Place place(worker_.core);
+        if (!draw_nonces(count)) {
+            return unreadable;
+        }
+        const std::uint64_t waited = delays();
+        const bool apart = worker_.threads != 0;
+        int outcome = finished;
+        std::uint64_t widest = 0;
+        std::uint64_t begin = wall_clock();
+        until_ = begin + worker_.turn_limit;
+        may_fetch_ = may_fetch();
+        if (!apart) {
+            signal(SIGCONT);
+        }
+        for (; turn->asked < count && outcome == finished; ++turn->asked) {
+            const Question& question = questions[turn->asked];
+            if (question.bytes > worker_.input_bytes ||
+                question.blank_bytes > worker_.output_bytes - desk_bytes) {
+                outcome = too_long;
+                break;
+            }
+            // The question last: a worker that looks for it instead of the nonce must not gain by that.
+            std::memcpy(worker_.output + desk_bytes, question.blank, question.blank_bytes);
+            std::memcpy(worker_.input, question.data, question.bytes);
+            widest = std::max(widest, question.bytes);
+            if (apart) {
+                begin = wall_clock();
+                signal(SIGCONT);
+            }
+            outcome = put(question, nonces_[turn->asked], turn->asked + 1 == count);
+            if (apart) {
+                // Whoever has nothing left to do is done. To stop a sleeper takes some tens of microseconds,
+                // which would be on its clock, and a worker that stops itself would save them.
+                const bool at_rest = rests();
+                const std::uint64_t end = wall_clock();
+                outcome = stop() || outcome != finished ? outcome : speaks;
+                turn->wall += (at_rest ? end : wall_clock()) - begin;
+            }
+            if (outcome == finished) {
+                outcome = take(question, answers, room, lengths, turn);
+            }
+            if (outcome != finished) {
+                break;
+            }
+        }
+        const bool stopped = stop();
+        if (!apart) {
+            turn->wall += wall_clock() - begin;
+        }
+        turn->cpu = cpu_clock(worker_.pid);
+        turn->delay += delays() - waited;
+        turn->resident = resident_bytes(worker_.pid);
+        // The other worker maps the same input pages: it must not find its next questions there.
+        std::memset(worker_.input, 0, std::min(widest, worker_.input_bytes));
+        return outcome == finished && (!stopped || turn->cpu == 0) ? speaks : outcome;
+    }
+
+  private:
+    // Lays one question on the desk and waits until it is answered.
+    int put(const Question& question, std::uint32_t nonce, bool last) {
+        Request request{};
+        request.count = question.count;
+        request.records = question.records;
+        request.flags =
+            question.flags | (worker_.replies != 0 ? wants_reply : 0) | (may_fetch_ ? fetches : 0);
+        if (last || worker_.replies != 0) {
+            request.flags |= sleep_next;
+        }
+        request.nonce = desk_->question.nonce;
+        std::memcpy(&desk_->question, &request, sizeof request);
+        std::atomic_ref(desk_->question.nonce).store(nonce, std::memory_order_release);
+        if (worker_.by_message != 0) {
+            // One for each question: those who sleep on their socket always do. It fails when the worker is
+            // gone.
+            const char message = 0;
+            send(worker_.socket, &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT);
+        } else {
+            syscall(SYS_futex, &desk_->question.nonce, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+        }
+        const std::uint64_t now = wall_clock();
+        const std::uint64_t until = std::min(now + worker_.limit * question.count, until_);
+        return worker_.replies != 0 ? sleep_until(nonce, until) : poll_until(nonce, until);
+    }
+
+    // One for each question, not to be foretold: an answer given before the question must not fit. Drawn
+    // before the first, because a worker could use the time between a question and its nonce.
+    bool draw_nonces(std::uint64_t count) {
+        nonces_.assign(count, 0);
+        std::uint32_t last = desk_->answered;
+        for (std::uint32_t& nonce : nonces_) {
+            // Neither none nor the last one: that would seem to be answered already.
+            while (nonce == 0 || nonce == last) {
+                if (getrandom(&nonce, sizeof nonce, 0) != sizeof nonce) {
+                    return false;
+                }
+            }
+            last = nonce;
+        }
+        return true;
+    }
+
+    bool answered(std::uint32_t nonce) const {
+        return std::atomic_ref(desk_->answered).load(std::memory_order_acquire) == nonce;
+    }
+
+    int poll_until(std::uint32_t nonce, std::uint64_t until) const {
+        for (std::uint64_t looks = 1; !answered(nonce); ++looks) {
+            // A message can wait a little: it only ever says that there will be no answer.
+            if (looks % 512 == 0) {
+                if (a_message_waits()) {
+                    return answered(nonce) ? finished : speaks;
+                }
+                if (wall_clock() > until) {
+                    return timed_out;
+                }
+            }
+#if defined(__x86_64__)
+            __builtin_ia32_pause();
+#endif
+        }
+        return finished;
+    }
+
+    int sleep_until(std::uint32_t nonce, std::uint64_t until) const {
+        for (;;) {
+            const std::uint64_t now = wall_clock();
+            if (now > until) {
+                return timed_out;
+            }
+            pollfd readable{worker_.socket, POLLIN, 0};
+            const auto left =
+                static_cast<int>(std::min<std::uint64_t>((until - now) / 1'000'000 + 1, 60'000));
+            if (poll(&readable, 1, left) <= 0) {
+                continue;
+            }
+            Reply reply{};
+            if (recv(worker_.socket, &reply, sizeof reply, MSG_PEEK | MSG_DONTWAIT) !=
+                    static_cast<ssize_t>(sizeof reply) ||
+                reply.nonce != nonce || reply.status != static_cast<std::uint32_t>(Status::done) ||
+                !answered(nonce)) {
+                return speaks;
+            }
+            if (recv(worker_.socket, &reply, sizeof reply, MSG_DONTWAIT) < 0) {
+                return speaks;
+            }
+            return finished;
+        }
+    }
+
+    bool a_message_waits() const {
+        char byte = 0;
+        return recv(worker_.socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 ||
+               (errno != EAGAIN && errno != EINTR);
+    }
+
+    int take(const Question& question, std::byte* answers, std::uint64_t room, std::uint64_t* lengths,
+             Turn* turn) const {
+        std::uint64_t bytes = question.answer_bytes;
+        if (bytes == any_length) {
+            bytes = std::atomic_ref(desk_->bytes).load(std::memory_order_relaxed);
+        }
+        if (bytes > worker_.output_bytes - desk_bytes) {
+            return too_long;
+        }
+        // Read once: the worker could change its mind.
+        const bool fixed = question.answer_bytes != any_length;
+        const std::uint64_t pieces =
+            fixed ? 0 : std::atomic_ref(desk_->pieces).load(std::memory_order_relaxed);
+        if (pieces > most_pieces) {
+            return unreadable_answer;
+        }
+        const std::uint64_t list = fixed ? 0 : pieces * sizeof(Range) + sizeof pieces;
+        if (bytes + list > room - turn->used) {
+            return no_room;
+        }
+        std::byte* answer = answers + turn->used;
+        if (!copy_answer(answer, bytes, pieces, turn)) {
+            return unreadable_answer;
+        }
+        if (!fixed) {
+            std::memcpy(answer + bytes + list - sizeof pieces, &pieces, sizeof pieces);
+        }
+        lengths[turn->asked] = bytes + list;
+        turn->used += bytes + list;
+        return finished;
+    }
+
+    // What the worker and we waited for a core. Where we take turns on one, each waits while the other works:
+    // that is no delay of anybody's, and cannot be told from one.
+    std::uint64_t delays() const {
+        return worker_.replies != 0 ? 0 : run_delay(name_) + run_delay("thread-self");
+    }
+
+    // Whether we may look into its memory: nothing lies at address 0, and that must be all there is to say.
+    bool may_fetch() const {
+        char byte = 0;
+        const iovec here{&byte, 1};
+        const iovec there{nullptr, 1};
+        return process_vm_readv(worker_.pid, &here, 1, &there, 1, 0) < 0 && errno == EFAULT;
+    }
+
+    // Copies an answer out of the region, and what lies elsewhere in the worker's memory from there; behind
+    // it stands where those pieces belong, for whoever reads it. Room that is left for them in the region is
+    // not copied: it would only drive other things from the caches.
+    bool copy_answer(std::byte* answer, std::uint64_t bytes, std::uint64_t pieces, Turn* turn) const {
+        const std::byte* region = worker_.output + desk_bytes;
+        std::uint64_t done = 0;
+        for (std::uint64_t index = 0; index < pieces; ++index) {
+            Piece piece;
+            std::memcpy(&piece, worker_.output + pieces_at + index * sizeof piece, sizeof piece);
+            if (piece.offset < done || piece.offset > bytes || piece.bytes > bytes - piece.offset) {
+                return false;
+            }
+            std::memcpy(answer + done, region + done, piece.offset - done);
+            std::uint64_t address = 0;
+            if (!fetch(&address, piece.pointer, sizeof address)) {
+                return false;
+            }
+            touch(answer + piece.offset, piece.bytes);
+            const std::uint64_t before = faults_so_far();
+            if (!fetch(answer + piece.offset, address, piece.bytes)) {
+                return false;
+            }
+            turn->faults += faults_so_far() - before;
+            const Range range{piece.offset, piece.bytes};
+            std::memcpy(answer + bytes + index * sizeof range, &range, sizeof range);
+            done = piece.offset + piece.bytes;
+        }
+        std::memcpy(answer + done, region + done, bytes - done);
+        return true;
+    }
+
+    // Every page of ours, so that faults while we fetch are the worker's: zeros that it never wrote.
+    static void touch(std::byte* begin, std::uint64_t bytes) {
+        for (std::uint64_t at = 0; at < bytes; at += 4096) {
+            *static_cast<volatile std::byte*>(begin + at) = std::byte{0};
+        }
+        if (bytes != 0) {
+            *static_cast<volatile std::byte*>(begin + bytes - 1) = std::byte{0};
+        }
+    }
+
+    static std::uint64_t faults_so_far() {
+        rusage used{};
+        getrusage(RUSAGE_THREAD, &used);
+        return static_cast<std::uint64_t>(used.ru_minflt);
+    }
+
+    // Copies from the worker's own memory.
+    bool fetch(void* to, std::uint64_t address, std::uint64_t bytes) const {
+        const iovec here{to, bytes};
+        const iovec there{reinterpret_cast<void*>(address), bytes};
+        return process_vm_readv(worker_.pid, &here, 1, &there, 1, 0) == static_cast<ssize_t>(bytes);
+    }
+
+    void signal(int number) const { syscall(SYS_pidfd_send_signal, worker_.handle, number, nullptr, 0); }
+
+    // Stops the worker and waits until it has stopped: before that it may still compute. False when it is
+    // gone.
+    bool stop() const {
+        signal(SIGSTOP);
+        const std::uint64_t patience = wall_clock() + stop_limit;
+        for (;;) {
+            if (wall_clock() > patience) {
+                signal(SIGKILL);
+            }
+            // By its handle: once it is gone its number may be another's.
+            pollfd ended{worker_.handle, POLLIN, 0};
+            if (poll(&ended, 1, 0) != 0) {
+                return false;
+            }
+            bool running = false;
+            for (const std::string& process : processes()) {
+                const char state = state_of(process);
+                if (state == '?' || state == 'Z' || state == 'X') {
+                    if (process == name_) {
+                        return false;
+                    }
+                    continue;  // a thread that has ended
+                }
+                running = running || (state != 'T' && state != 't');
+            }
+            if (!running) {
+                return true;
+            }
+            // On one core it needs that core to stop.
+            if (worker_.replies != 0) {
+                const timespec moment{0, 20'000};
+                nanosleep(&moment, nullptr);
+            } else {
+                sched_yield();
+            }
+        }
+    }
+
+    // Whether none of the worker's threads wants a core.
+    bool rests() const {
+        for (const std::string& process : processes()) {
+            const char state = state_of(process);
+            if (state == 'R' || state == 'D') {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    // The worker itself, and where it may have threads each of them.
+    std::vector<std::string> processes() const {
+        if (worker_.threads == 0) {
+            return {name_};
+        }
+        std::vector<std::string> found;
+        const std::string folder = name_ + "/task";
+        if (DIR* tasks = opendir(("/proc/" + folder).c_str())) {
+            while (const dirent* entry = readdir(tasks)) {
+                if (entry->d_name[0] != '.') {
+                    found.push_back(folder + '/' + entry->d_name);
+                }
+            }
+            closedir(tasks);
+        }
+        found.push_back(name_);
+        return found;
+    }
+
+    const Worker& worker_;
+    Desk* desk_;
+    std::string name_;
+    std::uint64_t until_ = 0;
+    bool may_fetch_ = false;
+    std::vector<std::uint32_t> nonces_;
+};
+
+}  // namespace
+}  // namespace outpace
+
+// One turn of a stopped worker: asks the questions in order and stops it again. `lengths` has room for one
+// number per question. Returns an Outcome; `turn` tells how far it came.
+extern "C" __attribute__((visibility("default"))) int outpace_feed(const outpace::Worker* worker,
+                                                                   const outpace::Question* questions,
+                                                                   std::uint64_t count, std::byte* answers,
+                                                                   std::uint64_t room, std::uint64_t* lengths,
+                                                                   outpace::Turn* turn) {
+    return outpace::Conversation(*worker).ask(questions, count, answers, room, lengths, turn);
+}

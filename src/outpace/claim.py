@@ -1,0 +1,111 @@
+"""The claim: a receipt in words and in JSON, the same wherever it is told."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from outpace.judge.accounts import reckon
+from outpace.judge.verdict import Bucket
+from outpace.receipt import Evidence, FlagsShare, Receipt
+from outpace.shown import shown
+from outpace.task import Task
+
+# Nanoseconds. Below this a process's start varies by as much.
+ONCE_WORTH_SAYING = 1e6
+
+
+def headline(receipt: Receipt) -> str:
+    """How much faster, how sure that is, and whether compiler flags alone do it."""
+    found = receipt.speed_up
+    said = (
+        f"{found.rounded()} the reference's {figure(receipt.task)} ({found.interval()}, confirmed in fresh processes)"
+    )
+    return f"{said}; {flags_headline(receipt)}" if flags_headline(receipt) else said
+
+
+def sentences(receipt: Receipt) -> list[str]:
+    """The whole claim, one sentence or two."""
+    return [said for said in (f"{headline(receipt)}.", once(receipt.buckets, receipt.task), beside(receipt)) if said]
+
+
+def figure(task: Task) -> str:
+    """What is claimed: the speed of a call, or of calls that a candidate sees together."""
+    bundle = task.timing.bundle
+    return "speed" if bundle == 1 else f"throughput in bundles of {bundle}"
+
+
+def once(buckets: Sequence[Bucket], task: Task) -> str:
+    """What a candidate does once per process beyond the reference, and when that has paid off; "" where nothing."""
+    account = reckon(buckets, task)
+    if account.once < ONCE_WORTH_SAYING or account.pays_after is None:
+        return ""
+    spent = f"{account.once / 1e6:,.0f}" if account.once >= 1e7 else f"{account.once / 1e6:.1f}"
+    return (
+        f"It does {spent} ms of work once per process, which pays after {account.pays_after:,} calls; "
+        f"the figure spreads it over {account.lifetime:,.0f}."
+    )
+
+
+def to_check(place: Path) -> str:
+    """How anybody can judge a receipt again."""
+    name = shown(str(place))
+    return f"Receipt: {name}; judge it again with `outpace verify {name} --trust`."
+
+
+def flags_headline(receipt: Receipt) -> str:
+    """What must stand beside the figure: that flags are all of it, or that nobody knows; "" where they are not."""
+    if receipt.flags_share is FlagsShare.ALL:
+        flags = receipt.candidate.flags if receipt.unchanged else receipt.best_flags
+        return f"all of it is compiler flags: {_flags(flags)}"
+    if receipt.flags_share is FlagsShare.UNKNOWN:
+        return "how much of it is compiler flags could not be timed"
+    return ""
+
+
+def beside(receipt: Receipt) -> str:
+    """The winner beside the unchanged reference under its best flags; "" where the task leaves no choice of flags."""
+    over, said = receipt.over_best_flags, []
+    if receipt.unchanged:
+        said.append("Its sources are the reference's own.")
+    if receipt.flags_share is FlagsShare.NONE and receipt.task.build.flag_choices:
+        said.append(f"No other flags that the task allows make the reference faster than {_flags(receipt.best_flags)}.")
+    elif over is not None:
+        timed = f"{over.speed_up.rounded()} ({over.speed_up.interval()})"
+        said.append(f"Beside the unchanged reference built with {_best(receipt)}: {timed}.")
+    elif receipt.flags_share is FlagsShare.UNKNOWN:
+        said.append(
+            f"Beside the unchanged reference built with {_best(receipt)} the timings vary too much for a figure."
+        )
+    return " ".join(said)
+
+
+def as_json(receipt: Receipt) -> dict[str, Any]:
+    """The same for programs."""
+    account = reckon(receipt.buckets, receipt.task)
+    return {
+        "speed_up": dataclasses.asdict(receipt.speed_up),
+        "once_seconds": account.once / 1e9,
+        "pays_after": account.pays_after,
+        "flags_share": str(receipt.flags_share),
+        "best_flags": list(receipt.best_flags),
+        "flags_alone": _plain(receipt.flags_alone),
+        "over_best_flags": _plain(receipt.over_best_flags),
+        "candidate": receipt.candidate.hash,
+    }
+
+
+def _best(receipt: Receipt) -> str:
+    alone = receipt.flags_alone
+    worth = "" if alone is None else f" ({alone.speed_up.rounded()} by themselves)"
+    return f"its best flags {_flags(receipt.best_flags)}{worth}"
+
+
+def _flags(flags: Sequence[str]) -> str:
+    return shown(" ".join(flags)) or "(none)"
+
+
+def _plain(evidence: Evidence | None) -> dict[str, Any] | None:
+    return None if evidence is None else dataclasses.asdict(evidence.speed_up)

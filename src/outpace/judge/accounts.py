@@ -1,0 +1,226 @@
+"""Accounts: what the clocks of each pair say, added up so that no work is on none of them.
+
+A worker's CPU time, from its first instruction on, is either in its opening or in its timed turns. The turns give what
+a call takes. What the opening took beyond its calls is work done once per process, and the candidate is charged with
+as much of it as exceeds the reference's, spread over the task's lifetime. Three more accounts can only lower the
+figure: waiting that the CPU clock does not see, calls that are rare but dear, and what shows late in a long life.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from outpace.judge.verdict import Bucket, Life, Sample
+from outpace.task import Task
+
+Numbers = npt.NDArray[np.float64]
+# Without a `lifetime` of the task's own, once-work is spread over as many calls as the reference makes in this time.
+LIFETIME_NS = 10e9
+# What is rare or late must show beyond this many standard deviations.
+NOISE_FACTOR = 3.0
+# Nanoseconds that a candidate might save for each question, and for each call in it, if it took its worker over and did
+# nothing but answer. Commands are served by a process that is out of their reach.
+HANDOVER_NS = {"c": (150, 20), "python": (5000, 3000), "command": (0, 0)}
+# By how much a process may be faster or slower than others by chance, by where its memory lies, say (log ratio).
+PROCESS_NOISE = 0.01
+# An opening of this many times the calls of the timed turns tells how a process does late in its life.
+LATE = 4
+
+
+@dataclass(frozen=True)
+class Account:
+    """Nanoseconds per call of both sides, the candidate's once-work beyond the reference's, and the log ratios."""
+
+    ratios: tuple[float, ...] = ()
+    reference: float = math.nan
+    candidate: float = math.nan
+    once: float = 0.0
+    # Calls over which that is spread: the task's lifetime, or the longest process seen where that was shorter. What is
+    # made beforehand for the first calls alone must not be spread over others.
+    lifetime: float = math.inf
+    # The buckets behind the ratios: clocks can be believed, and no process lived long.
+    buckets: tuple[Bucket, ...] = ()
+    # The log ratios if a process had been seen to live as long as the task says.
+    promised: tuple[float, ...] = ()
+    # What a win must be faster than.
+    margin: float = math.inf
+
+    @property
+    def pays_after(self) -> int | None:
+        """After how many calls of one process the candidate's once-work has paid off; None if it never does."""
+        if self.once == 0:
+            return 0
+        saved = self.reference - self.candidate
+        return math.ceil(self.once / saved) if saved > 0 else None
+
+
+def reckon(buckets: Sequence[Bucket], task: Task) -> Account:
+    """The account of all buckets whose clocks can be believed; its log ratios are what a claim is tested on."""
+    parallel = task.limits.parallel
+    usable = [bucket for bucket in buckets if parallel or _plausible(bucket)]
+    if not usable:
+        return Account()
+    # With several threads or processes the CPU clock adds them up and says nothing about speed.
+    calls, reference, candidate = _turns(usable, parallel=parallel)
+    logs = np.log(reference / candidate)
+    typical = float(np.median(logs))
+    noise = NOISE_FACTOR * min(_spread(logs), max(_unrest(usable, parallel=parallel), PROCESS_NOISE))
+    # A burst of other work looks like a rare, dear call; only what noise does not explain is held against anybody.
+    rare = typical - math.log(reference.sum() / candidate.sum()) - noise / math.sqrt(len(logs))
+    long = _long(usable)
+    late = typical - _late(usable, long, reference / calls, candidate / calls, parallel=parallel) - noise
+    waits = 0.0 if parallel else math.log1p(_waits(usable))
+    hidden = max(rare, late, 0.0) + waits
+    each = float(np.median(reference / calls))
+    once, whole = 0.0, math.inf
+    if task.entry.kind != "command":  # each call of which is a whole process: there is nothing to spread
+        usual = _once(usable, reference / calls, 0, parallel)[~long]
+        extra = _once(usable, candidate / calls, 1, parallel)[~long] - usual + _asides(usable, parallel)[~long]
+        once = max(float(np.median(extra)) - _noise(usual), 0.0)
+        whole = task.timing.lifetime or LIFETIME_NS / each
+    lifetime = min(whole, max(bucket.reference.calls for bucket in usable))
+
+    def spread_over(lives: float) -> tuple[float, ...]:
+        # A long process is there for its opening; as a bucket among others it is no different from them.
+        logs = np.log(reference / (candidate + calls * once / lives)) - hidden
+        return tuple(logs[~long].tolist())
+
+    taken = float(np.median(candidate / calls))
+    return Account(
+        spread_over(lifetime),
+        each,
+        taken,
+        once,
+        lifetime,
+        tuple(bucket for bucket, lived in zip(usable, long, strict=True) if not lived),
+        spread_over(whole),
+        _margin(task, taken),
+    )
+
+
+def _margin(task: Task, call: float) -> float:
+    """What a win must be faster than: the task's margin, or what skipping the handover of such short calls may give."""
+    question, each = HANDOVER_NS[task.entry.kind]
+    bundle = task.timing.bundle
+    return max(task.timing.margin, 1 + (question + bundle * each) / (bundle * max(call, 1.0)))
+
+
+def _spread(logs: Numbers) -> float:
+    """The standard deviation as the middle half of the buckets shows it, which rare work cannot widen."""
+    low, high = np.percentile(logs, [25, 75])
+    return float(high - low) / 1.349
+
+
+def _unrest(buckets: Sequence[Bucket], *, parallel: bool) -> float:
+    """How much the reference's own timed turns of one process differ: noise that is not of the candidate's making."""
+    turns = [bucket.reference.turns for bucket in buckets]
+    first, last = (
+        np.array([max(clock(each[at], parallel=parallel), 1) / max(each[at].calls, 1) for each in turns])
+        for at in (0, -1)
+    )
+    return _spread(np.log(first / last))
+
+
+def _noise(of_the_reference: Numbers) -> float:
+    """What the median of a difference to these may be off by: from the reference alone, for noise of a candidate's own
+    making must not hide anything."""
+    return NOISE_FACTOR * math.sqrt(2 / len(of_the_reference)) * _spread(of_the_reference)
+
+
+def clock(sample: Sample, *, parallel: bool) -> int:
+    """The reading that counts."""
+    return sample.wall if parallel else sample.cpu
+
+
+def _turns(buckets: Sequence[Bucket], *, parallel: bool) -> tuple[Numbers, Numbers, Numbers]:
+    """Calls, and both sides' time over them, of each bucket's timed turns."""
+    rows = [
+        (
+            sum(turn.calls for turn in bucket.reference.turns),
+            sum(clock(turn, parallel=parallel) for turn in bucket.reference.turns),
+            sum(clock(turn, parallel=parallel) for turn in bucket.candidate.turns),
+        )
+        for bucket in buckets
+    ]
+    calls, reference, candidate = np.maximum(np.array(rows, dtype=float), 1.0).T
+    return calls, reference, candidate
+
+
+def _once(buckets: Sequence[Bucket], per_call: Numbers, side: int, parallel: bool) -> Numbers:
+    """What each bucket's opening took on one side beyond its calls."""
+    openings = [_side(bucket, side).opening for bucket in buckets]
+    spent: Numbers = np.array([clock(opening, parallel=parallel) for opening in openings], dtype=float)
+    beyond: Numbers = spent - per_call * np.array([opening.calls for opening in openings], dtype=float)
+    return beyond
+
+
+def _long(buckets: Sequence[Bucket]) -> npt.NDArray[np.bool_]:
+    """Which buckets had long openings; none, where there are no others to tell once-work from late work by."""
+    calls = [sum(turn.calls for turn in bucket.reference.turns) for bucket in buckets]
+    long = np.array([bucket.reference.opening.calls for bucket in buckets]) >= LATE * np.array(calls)
+    return long & (not long.all())
+
+
+def _asides(buckets: Sequence[Bucket], parallel: bool) -> Numbers:
+    """What the candidate took longer than the reference over turns that are not timed: work done once, if anything."""
+    extra: Numbers = np.zeros(len(buckets))
+    for at, bucket in enumerate(buckets):
+        for reference, candidate in zip(bucket.reference.asides, bucket.candidate.asides, strict=True):
+            extra[at] += max(clock(candidate, parallel=parallel) - clock(reference, parallel=parallel), 0)
+    return extra
+
+
+def _late(
+    buckets: Sequence[Bucket],
+    long: npt.NDArray[np.bool_],
+    reference: Numbers,
+    candidate: Numbers,
+    *,
+    parallel: bool,
+) -> float:
+    """The lowest log ratio over the lives of long processes, their once-work left out; infinite without one."""
+    if not long.any():
+        return math.inf
+    times = []
+    for side, per_call in ((0, reference), (1, candidate)):
+        usual = float(np.median(_once(buckets, per_call, side, parallel)[~long]))
+        spent = np.array([clock(_side(bucket, side).opening, parallel=parallel) for bucket in buckets], dtype=float)
+        times.append(np.maximum(spent[long] - usual, 1.0))
+    return float(np.log(times[0] / times[1]).min())
+
+
+def _waits(buckets: Sequence[Bucket]) -> float:
+    """How much longer than its CPU time the candidate takes, beyond what the reference waits, relative to that time.
+
+    A sleeping candidate hides its time from the CPU clock alone. By the median, or by the mean if it sleeps in some
+    processes only; beyond noise, because where others want the core too, both sides wait for it by chance.
+    """
+    spent = [max(sum(turn.cpu for turn in bucket.candidate.turns), 1) for bucket in buckets]
+    reference, candidate = (
+        np.array([sum(map(_idle, _side(bucket, side).turns)) for bucket in buckets]) / spent for side in (0, 1)
+    )
+    excess = candidate - reference
+    by_mean = float(excess.mean()) - NOISE_FACTOR * math.sqrt(2 / len(excess)) * float(reference.std())
+    return max(float(np.median(excess)) - _noise(reference), by_mean, 0.0)
+
+
+def _idle(sample: Sample) -> int:
+    # The judge may wait for its own core while the worker is at work on another; no turn lasts less than its CPU time.
+    return max(sample.wall - sample.delay - sample.cpu, 0)
+
+
+def _plausible(bucket: Bucket) -> bool:
+    # About one CPU-clock reading in some thousands is far off (steal correction in the hypervisor, it seems). A
+    # candidate cannot use this: it can lower its CPU time below its wall time only by sleeping, which the wall clock
+    # counts, and a bucket thrown away is only timed again.
+    turns = (*bucket.reference.turns, *bucket.candidate.turns)
+    return all(0 < turn.cpu < 1.5 * turn.wall for turn in turns)
+
+
+def _side(bucket: Bucket, side: int) -> Life:
+    return bucket.candidate if side else bucket.reference

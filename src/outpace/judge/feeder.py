@@ -1,0 +1,159 @@
+"""The feeder: one turn of a stopped worker, question by question, by the native code in `native/feeder/`.
+
+Nothing of a question reaches the worker before the answer to the last one has left it. The native half waits on another
+core in a loop that takes some 15 ns; Python's would take a thousand times as long, and the turn with it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from outpace.judge.jail import launcher_path
+from outpace.judge.question import Question
+
+# The first page of an output region; see Desk in native/launcher/message.hpp.
+DESK_BYTES = 4096
+# Answers of one turn; pages that nobody writes to cost nothing.
+ANSWER_LIMIT = 512 << 20
+# Questions and answers up to this are copied in some tenths of a microsecond, in which nothing can be done.
+SMALL = 8192
+_ANY_LENGTH = 2**64 - 1
+_SETUP = 1
+_QUESTION = np.dtype(
+    [
+        ("data", "<u8"),
+        ("bytes", "<u8"),
+        ("records", "<u8"),
+        ("blank", "<u8"),
+        ("blank_bytes", "<u8"),
+        ("answer_bytes", "<u8"),
+        ("count", "<u4"),
+        ("flags", "<u4"),
+    ]
+)
+
+
+class Told(IntEnum):
+    """How a turn ended; the names are those of native/feeder/feeder.cpp."""
+
+    FINISHED = 0
+    SPEAKS = 1
+    TIMED_OUT = 2
+    NO_ROOM = 3
+    TOO_LONG = 4
+    UNREADABLE = 5
+    UNREADABLE_ANSWER = 6
+
+
+class Asked(ctypes.Structure):
+    """Who is asked, and how."""
+
+    _fields_ = (
+        ("input", ctypes.c_uint64),
+        ("output", ctypes.c_uint64),
+        ("input_bytes", ctypes.c_uint64),
+        ("output_bytes", ctypes.c_uint64),
+        ("pid", ctypes.c_int32),
+        ("handle", ctypes.c_int32),
+        ("socket", ctypes.c_int32),
+        ("by_message", ctypes.c_uint32),
+        ("replies", ctypes.c_uint32),
+        ("threads", ctypes.c_uint32),
+        ("limit", ctypes.c_uint64),
+        ("turn_limit", ctypes.c_uint64),
+        ("core", ctypes.c_int64),
+    )
+
+
+class _Turn(ctypes.Structure):
+    _fields_ = tuple(
+        (name, ctypes.c_uint64) for name in ("wall", "cpu", "delay", "resident", "asked", "used", "faults")
+    )
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What a turn came to; `cpu` is the worker's clock at its end, since it began to live."""
+
+    told: Told
+    wall: int
+    cpu: int
+    delay: int
+    resident: int
+    answers: tuple[memoryview, ...]
+    # Pages of answers that the worker had never touched, so that reading them did.
+    faults: int
+
+
+class Lot:
+    """Questions made ready for the feeder; both workers of a pair are asked the same lot."""
+
+    def __init__(self, questions: Sequence[Question], inputs: Sequence[Mapping[str, Any]]) -> None:
+        self.questions = tuple(questions)
+        self.inputs = tuple(inputs)
+        self.calls = sum(question.count for question in questions if not question.setup)
+        self.input_bytes = max((len(question.data) for question in questions), default=0)
+        self.small = all(map(_is_small, questions))
+        # Kept: the rows point into them.
+        self._data = [np.frombuffer(question.data, np.uint8) for question in questions]
+        self._blank = [np.frombuffer(question.blank, np.uint8) for question in questions]
+        lengths = (_ANY_LENGTH if q.answer_bytes is None else q.answer_bytes for q in questions)
+        self.rows = np.array(
+            [
+                (address(data), data.size, q.records, address(blank), blank.size, length, q.count, _SETUP * q.setup)
+                for q, data, blank, length in zip(questions, self._data, self._blank, lengths, strict=True)
+            ],
+            _QUESTION,
+        )
+
+    def room(self, output_bytes: int) -> int:
+        """How many bytes the answers may take."""
+        most = sum(output_bytes if q.answer_bytes is None else q.answer_bytes for q in self.questions)
+        return min(most, ANSWER_LIMIT)
+
+
+def _is_small(question: Question) -> bool:
+    answer = question.answer_bytes
+    return len(question.data) + len(question.blank) <= SMALL and answer is not None and answer <= SMALL
+
+
+def feed(asked: Asked, lot: Lot) -> Turn:
+    """Let the worker answer the lot, then stop it again."""
+    answers = np.empty(max(lot.room(asked.output_bytes), 1), np.uint8)
+    lengths = np.zeros(max(len(lot.questions), 1), np.uint64)
+    turn = _Turn()
+    told = _native()(
+        ctypes.byref(asked),
+        address(lot.rows),
+        len(lot.questions),
+        address(answers),
+        answers.size,
+        address(lengths),
+        ctypes.byref(turn),
+    )
+    view, ends = memoryview(answers.data), np.cumsum(lengths[: turn.asked]).tolist()
+    pieces = tuple(view[begin:end] for begin, end in zip([0, *ends], ends, strict=False))
+    return Turn(Told(told), turn.wall, turn.cpu, turn.delay, turn.resident, pieces, turn.faults)
+
+
+def address(array: npt.NDArray[Any]) -> int:
+    """Where the array's first element lies."""
+    return int(array.__array_interface__["data"][0])
+
+
+@functools.cache
+def _native() -> Any:
+    library = ctypes.CDLL(str(launcher_path().with_name("outpace-feed.so")))
+    function = library.outpace_feed
+    number, place = ctypes.c_uint64, ctypes.c_void_p
+    function.argtypes = (place, place, number, place, number, place, place)
+    function.restype = ctypes.c_int
+    return function

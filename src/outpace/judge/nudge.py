@@ -1,0 +1,83 @@
+"""Nudges: inputs moved by one rounding step, so that the reference itself shows which of its digits are noise."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+# So many variants of an input are asked about at a time. By chance an element may hardly move in one or two of them; in
+# none of eight it seldom does.
+NUDGES = 8
+
+
+def variants(given: Mapping[str, Any], rng: np.random.Generator) -> list[dict[str, Any]]:
+    """The same input moved `NUDGES` times, each time another way: what to ask the reference for its movement."""
+    return [nudged(given, rng) for _ in range(NUDGES)]
+
+
+def nudged(value: Any, rng: np.random.Generator) -> Any:
+    """The value with every floating number in it moved by one rounding step, up or down at random.
+
+    Zeros stay: they mostly mean "nothing there", and the step after a zero is no rounding error of anything. So do
+    subnormal numbers, of which a step may be all, and what is not finite. No number becomes one of these.
+    """
+    if isinstance(value, np.ndarray):
+        return _array(value, rng)
+    if isinstance(value, (complex, np.inexact)) and not isinstance(value, float):
+        return type(value)(_array(np.asarray(value), rng)[()])
+    if isinstance(value, float):
+        return _float(value, up=bool(rng.integers(2)))
+    if isinstance(value, Mapping):
+        return {key: nudged(item, rng) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)([nudged(item, rng) for item in value])
+    return value
+
+
+def coarsest(value: Any) -> float:
+    """The largest rounding step, relative to the number, of the floating types in a value; 0 where there are none."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return float(np.finfo(value.dtype).eps) if value.dtype.kind in "fc" else 0.0
+    if isinstance(value, (float, complex)):
+        return sys.float_info.epsilon
+    if isinstance(value, Mapping):
+        return max(map(coarsest, value.values()), default=0.0)
+    if isinstance(value, (list, tuple)):
+        return max(map(coarsest, value), default=0.0)
+    return 0.0
+
+
+def _array(array: npt.NDArray[Any], rng: np.random.Generator) -> npt.NDArray[Any]:
+    if array.dtype.kind == "c":
+        moved = array.copy()
+        moved.real, moved.imag = _array(array.real, rng), _array(array.imag, rng)
+        return moved
+    if array.dtype.kind != "f":
+        return array
+    infinity = array.dtype.type(math.inf)
+    up = rng.integers(0, 2, array.shape, dtype=np.uint8).astype(bool)
+    # Overflow and underflow are what is looked for here, not a fault.
+    with np.errstate(all="ignore"):
+        first = np.nextafter(array, np.where(up, infinity, -infinity))
+        other = np.nextafter(array, np.where(up, -infinity, infinity))
+        moved = np.where(_normal(first), first, other)
+        kept: npt.NDArray[Any] = np.where(_normal(array), moved, array).astype(array.dtype, copy=False)
+    return kept
+
+
+def _normal(array: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    return np.asarray(np.isfinite(array) & (np.abs(array) >= np.finfo(array.dtype).smallest_normal), bool)
+
+
+def _float(value: float, *, up: bool) -> float:
+    if not sys.float_info.min <= abs(value) <= sys.float_info.max:
+        return value
+    moved = math.nextafter(value, math.inf if up else -math.inf)
+    if sys.float_info.min <= abs(moved) <= sys.float_info.max:
+        return moved
+    return math.nextafter(value, -math.inf if up else math.inf)

@@ -1,0 +1,78 @@
+"""The schedule: what a process is asked and in which order, drawn by chance so that no candidate can foresee it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from outpace.domains.base import Input
+
+# Timed turns of each side of a pair, in the order ABBA or BAAB.
+TURNS = 2
+# Edge cases that one process meets, at most.
+EDGES = 8
+# How much a turn's length varies around the plan's.
+SPREAD = 1.4
+# One process in so many has a turn with an edge case that is too dear to be timed.
+DEAR_EVERY = 4
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How many questions a timed turn has, and which edge cases stand among them."""
+
+    questions: int
+    # Seconds that the reference takes over one question.
+    seconds: float
+    # Edge cases that take little beside a turn stand anywhere; dear ones in turns that are not timed.
+    light: tuple[Input, ...] = ()
+    dear: tuple[Input, ...] = ()
+    # Calls over which once-work is spread, and the longest opening for which there is time, in questions.
+    lifetime: float = math.inf
+    longest: int = 1
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """How many questions the opening and each timed turn of one process have."""
+
+    opening: int
+    turn: int
+
+
+def draw_lengths(plan: Plan, rng: np.random.Generator, *, long: bool) -> Lengths:
+    """The lengths of one process; a long one lives for the lifetime, or as long as there is time for."""
+    turn = turn_length(plan, rng)
+    if long:
+        return Lengths(max(plan.longest, 2 * plan.questions), turn)
+    return Lengths(max(round(_log_uniform(rng, 1, 2 * plan.questions)), 1), turn)
+
+
+def turn_length(plan: Plan, rng: np.random.Generator) -> int:
+    """The questions of one turn."""
+    return max(round(plan.questions * _log_uniform(rng, 1 / SPREAD, SPREAD)), 1)
+
+
+def with_edges(
+    fresh: Sequence[Input], edges: Sequence[Input], rng: np.random.Generator, most: int = EDGES
+) -> list[Input]:
+    """The inputs with some of the edge cases at random places among them."""
+    mixed = list(fresh)
+    for at in rng.permutation(len(edges))[:most]:
+        mixed.insert(int(rng.integers(len(mixed) + 1)), edges[at])
+    return mixed
+
+
+def dear_edge(plan: Plan, rng: np.random.Generator) -> list[Input]:
+    """The dear edge case that a process meets, now and then, in a turn that otherwise looks like a timed one."""
+    if not plan.dear or rng.integers(DEAR_EVERY):
+        return []
+    return [plan.dear[int(rng.integers(len(plan.dear)))]]
+
+
+def _log_uniform(rng: np.random.Generator, low: float, high: float) -> float:
+    return math.exp(rng.uniform(math.log(low), math.log(high)))

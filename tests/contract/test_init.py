@@ -1,0 +1,168 @@
+"""What `outpace init` calls ready has a judge that notices; what it cannot make so it names, with what to change."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from outpace import vetting
+from outpace.cli.init import Made, init, make
+from outpace.judge.jail import JailKind, bubblewrap_works, fallback_works
+from outpace.skeleton_text import constant, room
+
+
+@pytest.fixture
+def jail() -> JailKind:
+    why = bubblewrap_works() and fallback_works()
+    if why:
+        pytest.skip(f"no jail: {why}")
+    return "fallback" if bubblewrap_works() else "bubblewrap"
+
+
+def made(jail: JailKind, folder: Path, text: str, function: str = "f", name: str = "code.c") -> Made:
+    (folder / name).write_text(text)
+    return make(folder / name, function, "small", jail, lambda _: None)
+
+
+def told(found: Made) -> str:
+    return "\n".join(map(str, found.gaps))
+
+
+# The four tasks that were called ready once and were not
+
+
+def test_an_answer_that_was_cut_off_gets_the_room_it_needs(jail: JailKind, tmp_path: Path) -> None:
+    loop = "for (int i = 0; i < n; i++) for (int j = 0; j < 6; j++) if (k < out_cap) out[k++] = in[i] + j;"
+    text = f"int f(const unsigned char *in, int n, unsigned char *out, int out_cap) {{ int k = 0; {loop} return k; }}"
+    found = made(jail, tmp_path, text)
+    assert told(found) == "" and room(found.skeleton.judge) >= 6
+
+
+def test_an_answer_that_no_room_suffices_for_is_named(jail: JailKind, tmp_path: Path) -> None:
+    loop = "for (int i = 0; i < n; i++) for (int j = 0; j < n; j++) if (k < out_cap) out[k++] = in[i] ^ in[j];"
+    text = f"int f(const unsigned char *in, int n, unsigned char *out, int out_cap) {{ int k = 0; {loop} return k; }}"
+    found = made(jail, tmp_path, text)
+    assert "with twice the room for its outputs the reference gives another" in told(found)
+
+
+def test_a_matrix_that_is_too_small_for_its_reference_is_named(jail: JailKind, tmp_path: Path) -> None:
+    text = """void row(const double *at, int m, const double *x, double *y) {
+    double sum = 0;
+    for (int j = 0; j < m; j++) sum += at[j] * x[j];
+    *y = sum;
+}
+void f(const double *a, const double *x, double *y, int n, int m) {
+    const double *at = a;
+    for (int i = 0; i < n; i++, at += m) row(at, m, x, y + i);
+}
+"""
+    found = made(jail, tmp_path, text)
+    assert found.gaps[0].file == "code.c" and "past the end of 'a'" in told(found)
+
+
+def test_nine_elements_of_a_large_array_are_no_task(jail: JailKind, tmp_path: Path) -> None:
+    loop = "for (int y = 0; y < 3; y++) for (int x = 0; x < 3; x++) s += in[y * 3 + x];"
+    found = made(jail, tmp_path, f"float f(const float *in, int n) {{ float s = n; {loop} return s; }}")
+    assert "elements of 'in' that were changed made a difference" in told(found)
+
+
+def test_values_are_as_large_as_they_can_be_without_overflow(jail: JailKind, tmp_path: Path) -> None:
+    loop = "for (int i = 0; i < n; i++) s += (long)v[i] * w[i];"
+    found = made(jail, tmp_path, f"long f(const int *v, const int *w, int n) {{ long s = 0; {loop} return s; }}")
+    assert told(found) == "" and "1000000" in found.skeleton.judge, "a sum in 32 bits would pass on small values"
+
+
+def test_a_reference_that_overflows_on_all_values_is_named(jail: JailKind, tmp_path: Path) -> None:
+    loop = "for (int i = 0; i < n; i++) s = s * 31 + v[i];"
+    found = made(jail, tmp_path, f"int f(const int *v, int n) {{ int s = 7; {loop} return s; }}")
+    assert "signed integer overflow" in told(found) and found.gaps[0].file == "code.c"
+
+
+def test_a_crash_is_told_by_its_line(jail: JailKind, tmp_path: Path) -> None:
+    text = (
+        "int f(const int *x, int n) {\n    int s = 0;\n    for (long i = 0; i < n * 99999L; i++)\n        s ^= x[i];\n"
+    )
+    found = made(jail, tmp_path, text + "    return s;\n}\n")
+    assert (found.gaps[0].file, found.gaps[0].line) == ("code.c", 4) and "past the end of 'x'" in told(found)
+
+
+# What else it sees to
+
+
+def test_sizes_that_the_reference_cannot_take_are_left_out_and_told(jail: JailKind, tmp_path: Path) -> None:
+    text = "int f(const int *x, int n) { int s = x[1]; for (int i = 0; i < n; i++) s ^= x[i] + i; return s; }"
+    found = made(jail, tmp_path, text.replace("x[i] + i", "(x[i] >> 1) + i"))
+    assert constant(found.skeleton.judge, "EDGES").startswith("(3, 4, "), found.skeleton.judge
+    assert any("leaves out the sizes 0, 1, 2" in note for note in found.notes)
+
+
+def test_a_capacity_is_sometimes_too_small(jail: JailKind, tmp_path: Path) -> None:
+    loop = "for (int i = 0; i < n; i++) if (i < cap) out[i] = in[i];"
+    found = made(jail, tmp_path, f"int f(const char *in, int n, char *out, int cap) {{ {loop} return n < cap; }}")
+    assert told(found) == "" and "tight(rng, " in found.skeleton.judge
+
+
+def test_an_argument_that_nothing_depends_on_is_named(jail: JailKind, tmp_path: Path) -> None:
+    text = "def f(text, k):\n    return text.upper()[::-1] if k > -1 else k\n"
+    found = made(jail, tmp_path, text, name="code.py")
+    assert "another 'k' does not change the answer" in told(found)
+
+
+def test_everything_that_is_left_to_do_is_named(jail: JailKind, tmp_path: Path) -> None:
+    text = "def f(text, words, k):\n    return words[0] + str(len(text) * 0)\n"
+    found = made(jail, tmp_path, text, name="code.py")
+    assert len(found.gaps) == 3 and all(f"'{name}'" in told(found) for name in ("text", "words", "k"))
+
+
+def test_a_short_call_is_ready_with_advice() -> None:
+    advice = vetting.short_call(3e-6)
+    assert "3 us" in advice and "larger inputs" in advice and "[timing] bundle = N" in advice
+    assert vetting.short_call(30e-6) == ""
+
+
+def test_rows_and_containers_need_no_hand(jail: JailKind, tmp_path: Path) -> None:
+    rows = "void f(int n, int m, const double a[n][m], double out[m]) {\n    for (int j = 0; j < m; j++) {\n"
+    rows += "        out[j] = 0;\n        for (int i = 0; i < n; i++) out[j] += a[i][j];\n    }\n}\n"
+    assert told(made(jail, tmp_path, rows)) == ""
+    text = "#include <vector>\nstd::vector<int> f(const std::vector<int>& a, const std::vector<int>& b) {\n"
+    text += "    std::vector<int> c;\n    for (size_t i = 0; i < a.size(); ++i) c.push_back(a[i] ^ b[i]);\n"
+    text += "    return c;\n}\n"
+    assert told(made(jail, tmp_path, text, name="code.cpp")) == ""
+
+
+# The command
+
+
+def command(capsys: pytest.CaptureFixture[str], *arguments: Any, **more: Any) -> tuple[int, str]:
+    status = init(*arguments, **more)
+    return status, capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("jail")
+def test_the_status_says_whether_anything_is_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tmp_path.chmod(0o755)
+    (tmp_path / "good.c").write_text(
+        "int f(const int *x, int n) { int s = 0; while (n--) s ^= x[n] + 1 / 2; return s; }"
+    )
+    (tmp_path / "bad.c").write_text("int f(const int *x, int n) { return n > 0 ? x[0] : 0; }")
+    status, out = command(capsys, tmp_path / "good.c", "f", out=tmp_path / "good")
+    assert status == 0 and "Ready" in out
+    status, out = command(capsys, tmp_path / "bad.c", "f", out=tmp_path / "bad")
+    assert status == 1 and "Not ready: 1 place" in out and "Ready:" not in out
+    status, out = command(capsys, tmp_path / "bad.c", "f", out=tmp_path / "again", json=True)
+    assert status == 1 and json.loads(out)["ready"] is False and json.loads(out)["fill_in"]
+
+
+@pytest.mark.usefixtures("jail")
+def test_without_sanitizers_it_is_said_before_ready(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.chmod(0o755)
+    monkeypatch.setattr(vetting, "missing", lambda *_: "cannot find -lasan")
+    (tmp_path / "good.c").write_text("int f(const int *x, int n) { int s = 0; while (n--) s ^= x[n]; return s; }")
+    status, out = command(capsys, tmp_path / "good.c", "f", out=tmp_path / "good")
+    assert status == 0 and "Note: memory errors" in out and "cannot find -lasan" in out
+    assert out.index("Note: memory errors") < out.index("Ready")

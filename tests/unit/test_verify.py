@@ -1,0 +1,164 @@
+"""`outpace try` writes whole claims, and `outpace verify` says of each figure of one whether it is so here."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+from claim_facts import FASTER, SOURCE, Table, of_buckets, task, timed, together
+
+from conftest import Cli
+from outpace.candidate import Candidate
+from outpace.cli import trial, verify
+from outpace.receipt import packed, read_receipt, write_receipt
+
+BOTH = ("-O3", "-march=native")
+
+
+class Desk(Table):
+    """A judge that reads a table, made as a Judge is."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        super().__init__(task(), together)
+
+    def __enter__(self) -> Desk:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def inspect(self) -> None:
+        pass
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "sum"
+    made.mkdir()
+    for name, content in task().files.items():
+        (made / name).write_bytes(content)
+    return made
+
+
+@pytest.fixture
+def receipt(tmp_path: Path, folder: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What `outpace try` wrote of a candidate that is 1.3x beside the best flags."""
+    monkeypatch.setattr(trial, "Judge", Desk)
+    monkeypatch.setattr(verify, "Judge", Desk)
+    (tmp_path / "sum.c").write_text(FASTER)
+    words = ["try", str(folder), str(tmp_path / "sum.c"), f"--flags={' '.join(BOTH)}", "--no-jail"]
+    status, out, err = cli(*words, "--receipt", str(tmp_path / "r.json"))
+    assert status == 0, err
+    assert "Beside the unchanged reference built with its best flags -O3 -march=native" in out and "verify" in out
+    assert json.loads(cli(*words, "--receipt", str(tmp_path / "s.json"), "--json")[1])["flags_share"] == "part"
+    return tmp_path / "r.json"
+
+
+def test_try_writes_the_best_flags_into_its_receipt(receipt: Path) -> None:
+    told = read_receipt(receipt)
+    assert told.flags_share == "part" and set(told.best_flags) == set(BOTH)
+    assert told.over_best_flags is not None and told.over_best_flags.speed_up.win
+
+
+def test_try_says_that_a_gain_is_flags_alone(folder: Path, cli: Cli, receipt: Path) -> None:
+    out = cli("try", str(folder), f"--flags={' '.join(BOTH)}", "--no-jail", "--receipt", str(receipt))[1]
+    assert "all of it is compiler flags: -O3 -march=native." in out
+
+
+def test_try_says_that_no_receipt_was_written_even_where_an_old_one_is(folder: Path, receipt: Path, cli: Cli) -> None:
+    before = receipt.read_bytes()
+    assert "no receipt was written" in cli("try", str(folder), "--no-jail", "--receipt", str(receipt))[2]
+    assert receipt.read_bytes() == before
+
+
+def test_verify_prints_both_intervals_of_both_figures(receipt: Path, folder: Path, cli: Cli) -> None:
+    status, out, _ = cli("verify", str(receipt), "--task", str(folder), "--no-jail")
+    lines = out.splitlines()
+    assert status == 0
+    words = [line.split()[0] for line in lines]
+    assert words == ["claimed:", "here:", "reproduced", "Beside", "claimed:", "here:", "reproduced"]
+    assert all("99% interval" in line for line in lines if line.startswith(("claimed:", "here:")))
+    told = json.loads(cli("verify", str(receipt), "--trust", "--no-jail", "--json")[1])
+    assert (told["finding"], told["flags_share"]) == ("reproduced", "part")
+    assert [(set(each["flags"]), each["finding"]) for each in told["beside"]] == [(set(BOTH), "reproduced")]
+
+
+@pytest.mark.parametrize(
+    ("speed", "finding", "beside", "holds"),
+    [
+        (1.0, "not reproduced", "not reproduced", False),
+        (1.43 * 1.1, "smaller here", "smaller here", False),
+        (1.43, "smaller here", "not reproduced", False),
+        (1.43 * 2, "larger here", "larger here", True),
+    ],
+)
+def test_verify_ends_with_1_where_less_is_found_than_was_claimed(
+    receipt: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, speed: float, finding: str, beside: str, holds: bool
+) -> None:
+    class Elsewhere(Desk):
+        def __init__(self, *_: object, **__: object) -> None:
+            super().__init__()
+            self.speed = lambda one: speed if one.files["sum.c"] == FASTER else together(one)
+
+    monkeypatch.setattr(verify, "Judge", Elsewhere)
+    status, out, _ = cli("verify", str(receipt), "--trust", "--no-jail")
+    said = [line for line in out.splitlines() if not line.startswith(("claimed", "here", "Beside"))]
+    assert said == [finding, beside]
+    assert (status == 0) is holds
+
+
+def test_a_forged_5x_that_reaches_down_to_a_small_gain_is_not_confirmed_by_one(
+    receipt: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wide = of_buckets([1.05, 5, 5, 5, 5, 5, 5, 8])
+    assert wide.speed_up is not None and wide.speed_up.low < 1.03
+    forged = dataclasses.replace(
+        read_receipt(receipt),
+        candidate=Candidate({"sum.c": FASTER}, ("-O2",)),
+        speed_up=wide.speed_up,
+        buckets=wide.buckets,
+        best_flags=("-O2",),
+        flags_alone=None,
+        over_best_flags=None,
+    )
+    write_receipt(packed(forged), receipt)
+
+    class Elsewhere(Desk):
+        def __init__(self, *_: object, **__: object) -> None:
+            super().__init__()
+            self.speed = lambda one: 1.09 if one.files["sum.c"] == FASTER else 1.0
+
+    monkeypatch.setattr(verify, "Judge", Elsewhere)
+    status, out, _ = cli("verify", str(receipt), "--trust", "--no-jail")
+    assert status == 1
+    claimed, here, finding = out.splitlines()
+    assert claimed.startswith("claimed: 4.88x (99% interval 1.025 to 7.810), a win, on ")
+    assert here.startswith("here:    1.0") and finding == "smaller here"
+
+
+def test_verify_does_not_believe_a_receipt_that_leaves_the_flags_out(receipt: Path, cli: Cli) -> None:
+    told = read_receipt(receipt)
+    forged = dataclasses.replace(
+        told,
+        candidate=Candidate({"sum.c": SOURCE.replace("return n", "return n + 0")}, BOTH),
+        best_flags=told.task.build.flags,
+        flags_alone=None,
+        over_best_flags=None,
+        speed_up=timed(1.43).speed_up or told.speed_up,
+        buckets=timed(1.43).buckets,
+    )
+    write_receipt(packed(forged), receipt)
+    assert read_receipt(receipt).flags_share == "none"
+    status, out, _ = cli("verify", str(receipt), "--trust", "--no-jail")
+    assert status == 1
+    assert "Beside the unchanged reference built with the candidate's own flags -O3 -march=native:" in out
+    assert out.splitlines()[2] == "reproduced" and out.splitlines()[-1] == "not reproduced"
+
+
+def test_nothing_in_a_strangers_receipt_reaches_the_terminal_as_a_control_character(receipt: Path, cli: Cli) -> None:
+    told = read_receipt(receipt)
+    write_receipt(packed(dataclasses.replace(told, machine={"cpu": "fast\x1b[2J\u202e"})), receipt)
+    out = cli("verify", str(receipt), "--trust", "--no-jail")[1]
+    assert "fast⟨U+001B⟩[2J⟨U+202E⟩" in out and "\x1b" not in out and "\u202e" not in out

@@ -84,12 +84,13 @@ struct Range {
 
 struct Turn {
     std::uint64_t wall;
-    std::uint64_t cpu;       // the worker's clock at the end, since it began to live
-    std::uint64_t delay;     // what worker and feeder waited for a core, in this turn
-    std::uint64_t resident;  // bytes of memory at the end
-    std::uint64_t asked;     // questions that were answered
-    std::uint64_t used;      // bytes of `answers`
-    std::uint64_t faults;    // pages of answers that the worker had never touched
+    std::uint64_t cpu;         // the worker's clock at the end, since it began to live
+    std::uint64_t delay;       // what worker and feeder waited for a core, in this turn
+    std::uint64_t resident;    // bytes of memory at the end
+    std::uint64_t asked;       // questions that were answered
+    std::uint64_t used;        // bytes of `answers`
+    std::uint64_t faults;      // pages of answers that the worker had never touched
+    std::uint64_t converting;  // nanoseconds, in the worker's own words: only the reference is asked
 };
 
 // A worker that has not stopped after so long is in a sleep that no signal ends, and is killed.
@@ -171,8 +172,11 @@ class Conversation {
                 // which would be on its clock, and a worker that stops itself would save them.
                 const bool at_rest = rests();
                 const std::uint64_t end = wall_clock();
+                const std::uint64_t spent = cpu_clock(worker_.pid);
                 outcome = stop() || outcome != finished ? outcome : speaks;
-                turn->wall += (at_rest ? end : wall_clock()) - begin;
+                // One that was asleep when it was looked at may have woken up since, into a system call that
+                // no signal ends: whatever it did until it had stopped counts too.
+                turn->wall += at_rest ? end - begin + (cpu_clock(worker_.pid) - spent) : wall_clock() - begin;
             }
             if (outcome == finished) {
                 outcome = take(question, answers, room, lengths, turn);
@@ -317,6 +321,9 @@ class Conversation {
         }
         if (!fixed) {
             std::memcpy(answer + bytes + list - sizeof pieces, &pieces, sizeof pieces);
+        }
+        if ((question.flags & converts) != 0) {
+            turn->converting += std::atomic_ref(desk_->converting).load(std::memory_order_relaxed);
         }
         lengths[turn->asked] = bytes + list;
         turn->used += bytes + list;

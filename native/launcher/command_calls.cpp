@@ -1,5 +1,6 @@
 #include "command_calls.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -9,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <string_view>
 
 #include "failure.hpp"
@@ -32,6 +34,41 @@ void write_whole(int descriptor, std::string_view content, std::uint32_t call) {
         }
         content.remove_prefix(static_cast<std::size_t>(written < 0 ? 0 : written));
     }
+}
+
+// Folders that a call nests deeper than this are not removed: each level takes a descriptor of ours.
+constexpr int deepest = 128;
+
+bool remove_tree(int parent, const char* name, int levels);
+
+bool empty_folder(Descriptor folder, int levels) {
+    const std::unique_ptr<DIR, int (*)(DIR*)> listing(fdopendir(folder.number()), closedir);
+    if (listing == nullptr) {
+        return false;
+    }
+    const int number = folder.release();  // closed with the listing
+    bool all = true;
+    while (const dirent* entry = readdir(listing.get())) {
+        const std::string_view name = entry->d_name;
+        if (name != "." && name != "..") {
+            all = remove_tree(number, entry->d_name, levels) && all;
+        }
+    }
+    return all;
+}
+
+// Whether nothing is left of that name. A call may have locked its folders: they are unlocked first.
+bool remove_tree(int parent, const char* name, int levels) {
+    if (unlinkat(parent, name, 0) == 0 || errno == ENOENT) {
+        return true;
+    }
+    if (levels == 0) {
+        return false;
+    }
+    fchmodat(parent, name, 0700, 0);
+    Descriptor folder(openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    return folder.open() && empty_folder(std::move(folder), levels - 1) &&
+           unlinkat(parent, name, AT_REMOVEDIR) == 0;
 }
 
 // Reads one record, already known to lie in the input region with its parts.
@@ -138,11 +175,8 @@ CallFolders::CallFolders() {
     }
 }
 
-void CallFolders::clear() {
-    // What cannot be removed is left: it takes room from the candidate that made it so, nobody else.
-    std::error_code ignored;
-    chmod(base_.c_str(), 0700);  // a call may have locked it
-    std::filesystem::remove_all(base_, ignored);
+bool CallFolders::clear() {
+    return remove_tree(AT_FDCWD, base_.c_str(), deepest);
 }
 
 Descriptor CallFolders::make() {

@@ -31,8 +31,8 @@ class CallFolders {
   public:
     CallFolders();
 
-    // Removes what earlier calls left.
-    void clear();
+    // Removes what earlier calls left, and says whether nothing is left of it: the next call could read that.
+    bool clear();
     Descriptor make();
 
   private:

@@ -22,6 +22,8 @@ class Descriptor {
         }
     }
     int number() const noexcept { return number_; }
+    // Whoever takes the number closes it.
+    int release() noexcept { return std::exchange(number_, -1); }
     bool open() const noexcept { return number_ >= 0; }
 
   private:

@@ -23,6 +23,7 @@ constexpr std::uint32_t is_setup = 1;     // the record is the set-up call's
 constexpr std::uint32_t wants_reply = 2;  // say DONE on the socket too: whoever asks sleeps until then
 constexpr std::uint32_t fetches = 4;      // parts of the answer may be left where they lie
 constexpr std::uint32_t sleep_next = 8;   // fall asleep at once after the answer
+constexpr std::uint32_t converts = 16;    // convert everything once more, and say on the desk what that took
 
 // The first page of the output region; answers begin behind it. The feeder lays a question down and writes
 // its nonce last; the worker answers and writes the same nonce back last. Then it sleeps: a function worker
@@ -33,9 +34,9 @@ constexpr std::uint32_t sleep_next = 8;   // fall asleep at once after the answe
 struct Desk {
     alignas(64) Request question;
     alignas(64) std::uint32_t answered;  // the nonce of the last question answered
-    std::uint32_t reserved;
-    std::uint64_t bytes;   // of the answer, where it has no fixed length
-    std::uint64_t pieces;  // parts of it that lie elsewhere in the worker's memory
+    std::uint32_t converting;            // nanoseconds, where that was asked for
+    std::uint64_t bytes;                 // of the answer, where it has no fixed length
+    std::uint64_t pieces;                // parts of it that lie elsewhere in the worker's memory
 };
 
 // A part of an answer that the feeder fetches from the worker's own memory. Were a worker to copy its arrays

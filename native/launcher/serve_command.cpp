@@ -141,7 +141,9 @@ class CommandServer {
         // Whoever leaves files behind has them removed at his own cost.
         const std::uint64_t cpu_before = own_cpu();
         const std::uint64_t wall_before = wall_clock();
-        folders_.clear();
+        if (!folders_.clear()) {
+            throw Trouble{Status::call_failed, 0, "a call left files behind that cannot be removed"};
+        }
         charge(own_cpu() - cpu_before, wall_clock() - wall_before);
         desk_.desk->bytes = given_;
     }
@@ -159,9 +161,11 @@ class CommandServer {
 
     void make_call(const CommandCall& call, std::uint32_t index) {
         Descriptor captured;
+        Descriptor written;
         for (const auto& part : call.results) {
             if (part.kind == static_cast<std::uint32_t>(PartKind::standard_output)) {
                 captured = Descriptor(memfd_create("stdout", MFD_CLOEXEC));
+                written = write_only(captured);
             }
         }
         std::vector<char*> arguments(options_.target.begin(), options_.target.end() - 1);
@@ -184,7 +188,7 @@ class CommandServer {
             throw Trouble{Status::call_failed, index, std::string("cannot fork: ") + std::strerror(errno)};
         }
         if (child == 0) {
-            become_call(call, captured, errors, arguments);
+            become_call(call, written, errors, arguments);
         }
         errors = {};
         // With several processes orphans must be reaped meanwhile, and one delay would not tell the whole
@@ -199,6 +203,12 @@ class CommandServer {
         }
     }
 
+    // Standard output as a call gets it. It could not map a pipe or most files either.
+    static Descriptor write_only(const Descriptor& file) {
+        const std::string path = "/proc/self/fd/" + std::to_string(file.number());
+        return Descriptor(open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+    }
+
     // What a call wrote to its standard error goes to ours, as much as the judge would show of it.
     static void pass_on(const Descriptor& words) {
         char text[4096];
@@ -208,13 +218,13 @@ class CommandServer {
         }
     }
 
-    [[noreturn]] void become_call(const CommandCall& call, const Descriptor& captured,
+    [[noreturn]] void become_call(const CommandCall& call, const Descriptor& written,
                                   const Descriptor& errors, const std::vector<char*>& arguments) {
         if (fchdir(call.folder.number()) != 0) {
             fail("cannot enter the call's folder");
         }
         if ((call.standard_input.open() && dup2(call.standard_input.number(), STDIN_FILENO) < 0) ||
-            (captured.open() && dup2(captured.number(), STDOUT_FILENO) < 0) ||
+            (written.open() && dup2(written.number(), STDOUT_FILENO) < 0) ||
             dup2(errors.number(), STDERR_FILENO) < 0) {
             fail("cannot redirect standard input, output and error");
         }
@@ -237,7 +247,7 @@ class CommandServer {
                      const std::uint64_t (&usage)[3]) {
         switch (static_cast<PartKind>(part.kind)) {
             case PartKind::standard_output:
-                return give_content(captured, part.out_bytes);
+                return give_content(has_a_hole(captured) ? nothing_ : captured, part.out_bytes);
             case PartKind::output_file: {
                 const std::string name(reinterpret_cast<const char*>(input_.base + part.name_offset),
                                        part.name_bytes);
@@ -256,6 +266,14 @@ class CommandServer {
             default:
                 return;
         }
+    }
+
+    // Whether bytes are missing that were never written, only jumped over or made room for. To read them
+    // would be our work, and a pipe would not have taken them.
+    static bool has_a_hole(const Descriptor& file) {
+        struct stat status = {};
+        return file.open() && fstat(file.number(), &status) == 0 && status.st_size > 0 &&
+               lseek(file.number(), 0, SEEK_HOLE) < status.st_size;
     }
 
     void give(const void* bytes, std::uint64_t length) {
@@ -303,6 +321,7 @@ class CommandServer {
     Descriptor hiding_;  // made once: every call would pay for it
     ProcessTree processes_;
     CallFolders folders_;
+    const Descriptor nothing_;
     std::uint64_t given_ = 0;           // bytes of results so far
     std::uint64_t usage_at_ = nowhere;  // where the last call's usage stands among them
 };

@@ -56,11 +56,10 @@ inline const std::vector<int> programs = {
     // files
     __NR_openat, __NR_openat2, __NR_close_range, __NR_dup3, __NR_pipe2, __NR_memfd_create, __NR_umask,
     __NR_pwrite64, __NR_pwritev, __NR_preadv2, __NR_pwritev2, __NR_sendfile, __NR_copy_file_range,
-    __NR_fsync, __NR_fdatasync, __NR_msync, __NR_truncate, __NR_ftruncate, __NR_fallocate, __NR_readahead,
+    __NR_fsync, __NR_fdatasync, __NR_msync, __NR_truncate, __NR_ftruncate, __NR_readahead,
     __NR_flock, __NR_chdir, __NR_fchdir, __NR_mkdirat, __NR_mknodat, __NR_unlinkat, __NR_symlinkat,
     __NR_linkat, __NR_renameat2, __NR_utimensat, __NR_fchmod, __NR_fchmodat, __NR_fchown, __NR_fchownat,
     __NR_getxattr, __NR_lgetxattr, __NR_fgetxattr, __NR_listxattr, __NR_llistxattr, __NR_flistxattr,
-    __NR_inotify_init1, __NR_inotify_add_watch, __NR_inotify_rm_watch,
     // waiting
     __NR_ppoll, __NR_pselect6, __NR_epoll_create1, __NR_epoll_ctl, __NR_epoll_pwait, __NR_epoll_pwait2,
     __NR_eventfd2, __NR_signalfd4, __NR_timerfd_settime, __NR_timerfd_gettime, __NR_timer_settime,
@@ -80,7 +79,7 @@ inline const std::vector<int> programs = {
     __NR_open, __NR_creat, __NR_dup2, __NR_pipe, __NR_mkdir, __NR_mknod, __NR_rmdir, __NR_unlink,
     __NR_symlink, __NR_link, __NR_rename, __NR_chmod, __NR_chown, __NR_lchown, __NR_utime, __NR_utimes,
     __NR_futimesat, __NR_getdents, __NR_poll, __NR_select, __NR_pause, __NR_epoll_create, __NR_epoll_wait,
-    __NR_eventfd, __NR_signalfd, __NR_inotify_init, __NR_getpgrp,
+    __NR_eventfd, __NR_signalfd, __NR_getpgrp,
 #endif
 #ifdef __NR_renameat
     __NR_renameat,
@@ -116,6 +115,8 @@ inline const std::vector<int> hostile = {
     __NR_move_mount, __NR_fsopen, __NR_fsconfig, __NR_fsmount, __NR_fspick, __NR_mount_setattr,
     __NR_open_by_handle_at, __NR_name_to_handle_at, __NR_quotactl, __NR_quotactl_fd, __NR_fanotify_init,
     __NR_fanotify_mark,
+    // who uses which of the system's files, and when
+    __NR_inotify_init1, __NR_inotify_add_watch, __NR_inotify_rm_watch,
     // kernel machinery that does work elsewhere, or for everybody
     __NR_bpf, __NR_perf_event_open, __NR_userfaultfd, __NR_io_uring_setup, __NR_io_uring_enter,
     __NR_io_uring_register, __NR_init_module, __NR_finit_module, __NR_delete_module, __NR_kexec_load,
@@ -132,7 +133,7 @@ inline const std::vector<int> hostile = {
     __NR_setuid, __NR_setgid, __NR_setreuid, __NR_setregid, __NR_setfsuid,
     __NR_setfsgid, __NR_setgroups, __NR_capset,
 #if defined(__x86_64__)
-    __NR_iopl, __NR_ioperm, __NR_modify_ldt,
+    __NR_iopl, __NR_ioperm, __NR_modify_ldt, __NR_inotify_init,
 #endif
 #ifdef __NR_kexec_file_load
     __NR_kexec_file_load,

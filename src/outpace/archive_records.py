@@ -117,28 +117,32 @@ def unpack_candidate(row: Sequence[Any]) -> Candidate:
 
 def pack_samples(buckets: Iterable[Bucket]) -> bytes:
     """Buckets as JSON, not yet compressed: JSON integers have no limit, so 64-bit seeds are safe."""
-    rows = [[b.seed, _flat(b.reference), _flat(b.candidate)] for b in buckets]
+    rows = [[b.seed, _flat(b.reference), _flat(b.candidate), _numbers(b.again), b.converting] for b in buckets]
     return canonical_json(rows).encode()
 
 
 def unpack_samples(compressed: bytes) -> tuple[Bucket, ...]:
     """The buckets of a compressed `pack_samples`."""
     return tuple(
-        Bucket(_life(reference), _life(candidate), seed)
-        for seed, reference, candidate in json.loads(zlib.decompress(compressed))
+        Bucket(_life(reference), _life(candidate), seed, Sample(*again), converting)
+        for seed, reference, candidate, again, converting in json.loads(zlib.decompress(compressed))
     )
 
 
 def _flat(life: Life) -> list[int]:
-    samples = (life.opening, *life.turns, *life.asides)
-    return [len(life.turns), *(number for s in samples for number in (s.calls, s.wall, s.cpu, s.delay))]
+    samples = (life.start, life.opening, *life.turns, *life.asides)
+    return [len(life.turns), *(number for sample in samples for number in _numbers(sample))]
+
+
+def _numbers(sample: Sample) -> tuple[int, ...]:
+    return sample.calls, sample.wall, sample.cpu, sample.delay
 
 
 def _life(flat: list[int]) -> Life:
     count, *rest = flat
     numbers = iter(rest)
-    opening, *others = (Sample(*four) for four in zip(numbers, numbers, numbers, numbers, strict=True))
-    return Life(opening, tuple(others[:count]), tuple(others[count:]))
+    start, opening, *others = (Sample(*four) for four in zip(numbers, numbers, numbers, numbers, strict=True))
+    return Life(opening, tuple(others[:count]), tuple(others[count:]), start)
 
 
 def pack_verdict(verdict: Verdict) -> tuple[Any, ...]:

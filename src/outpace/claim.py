@@ -15,6 +15,8 @@ from outpace.task import Task
 
 # Nanoseconds. Below this a process's start varies by as much.
 ONCE_WORTH_SAYING = 1e6
+# A share of the winner's time.
+CONVERTING_WORTH_SAYING = 0.2
 
 
 def headline(receipt: Receipt) -> str:
@@ -28,7 +30,13 @@ def headline(receipt: Receipt) -> str:
 
 def sentences(receipt: Receipt) -> list[str]:
     """The whole claim, one sentence or two."""
-    return [said for said in (f"{headline(receipt)}.", once(receipt.buckets, receipt.task), beside(receipt)) if said]
+    said = (
+        f"{headline(receipt)}.",
+        once(receipt.buckets, receipt.task),
+        converting(receipt.buckets, receipt.task),
+        beside(receipt),
+    )
+    return [each for each in said if each]
 
 
 def figure(task: Task) -> str:
@@ -46,6 +54,17 @@ def once(buckets: Sequence[Bucket], task: Task) -> str:
     return (
         f"It does {spent} ms of work once per process, which pays after {account.pays_after:,} calls; "
         f"the figure spreads it over {account.lifetime:,.0f}."
+    )
+
+
+def converting(buckets: Sequence[Bucket], task: Task) -> str:
+    """How much of the winner's time goes into arguments and answers, where that is much; "" where it is not."""
+    account = reckon(buckets, task)
+    if account.converting < CONVERTING_WORTH_SAYING * account.candidate:
+        return ""
+    return (
+        f"Of its {account.candidate / 1e3:,.0f} us a call, converting arguments and answers takes "
+        f"{account.converting / 1e3:,.0f}; see that its source does not go around that."
     )
 
 

@@ -183,7 +183,7 @@ def unpacked(content: bytes, path: Path) -> Receipt:
         return _receipt(path, body)
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise ReceiptError(f"{path} cannot be read: {error}") from None
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
         raise ReceiptError(f"{path} is not a whole receipt: {type(error).__name__} {error}") from None
 
 
@@ -203,7 +203,7 @@ def _receipt(path: Path, body: dict[str, Any]) -> Receipt:
     receipt = Receipt(
         task=task,
         candidate=candidate,
-        speed_up=SpeedUp(**body["claim"]),
+        speed_up=_speed_up(body["claim"]),
         buckets=tuple(_bucket(row) for row in body["buckets"]),
         best_flags=tuple(flags["best"]),
         flags_alone=_read_evidence(flags["alone"]),
@@ -224,6 +224,9 @@ def _check(path: Path, receipt: Receipt, share: str) -> None:
             raise ReceiptError(
                 f"{path}: its figure of {told.speed_up.ratio:.3f} does not follow from the receipt's own samples"
             )
+    reason = forbidden_change(receipt.task, receipt.candidate)
+    if reason:
+        raise ReceiptError(f"{path}: the task does not allow its candidate: {reason}")
     if not receipt.speed_up.win:
         raise ReceiptError(f"{path} claims no win: {receipt.speed_up.ratio:.3f}")
     if is_reference(receipt.task, receipt.candidate):
@@ -261,7 +264,14 @@ def _evidence_row(evidence: Evidence | None) -> dict[str, Any] | None:
 def _read_evidence(row: dict[str, Any] | None) -> Evidence | None:
     if row is None:
         return None
-    return Evidence(SpeedUp(**row["speed_up"]), tuple(_bucket(bucket) for bucket in row["buckets"]))
+    return Evidence(_speed_up(row["speed_up"]), tuple(_bucket(bucket) for bucket in row["buckets"]))
+
+
+def _speed_up(row: dict[str, Any]) -> SpeedUp:
+    found = SpeedUp(**row)
+    if type(found.win) is not bool or type(found.buckets) is not int:
+        raise ValueError(f"a speed-up that is a win ({found.win!r}) in {found.buckets!r} buckets")
+    return found
 
 
 def _bucket_row(bucket: Bucket) -> dict[str, Any]:
@@ -269,16 +279,25 @@ def _bucket_row(bucket: Bucket) -> dict[str, Any]:
         "seed": bucket.seed,
         "reference": _life_row(bucket.reference),
         "candidate": _life_row(bucket.candidate),
+        "again": dataclasses.astuple(bucket.again),
+        "converting": bucket.converting,
     }
 
 
 def _bucket(row: dict[str, Any]) -> Bucket:
-    return Bucket(_life(row["reference"]), _life(row["candidate"]), row["seed"])
+    return Bucket(
+        _life(row["reference"]),
+        _life(row["candidate"]),
+        row["seed"],
+        _sample(row["again"]),
+        _nanoseconds(row["converting"]),
+    )
 
 
 def _life_row(life: Life) -> dict[str, Any]:
     """Calls, wall, CPU and delay of each of a worker's turns."""
     return {
+        "start": dataclasses.astuple(life.start),
         "opening": dataclasses.astuple(life.opening),
         "turns": [dataclasses.astuple(sample) for sample in life.turns],
         "asides": [dataclasses.astuple(sample) for sample in life.asides],
@@ -287,13 +306,19 @@ def _life_row(life: Life) -> dict[str, Any]:
 
 def _life(row: Mapping[str, Any]) -> Life:
     turns, asides = (tuple(map(_sample, row[name])) for name in ("turns", "asides"))
-    return Life(_sample(row["opening"]), turns, asides)
+    if not turns:
+        raise ValueError("a process without timed turns")
+    return Life(_sample(row["opening"]), turns, asides, _sample(row["start"]))
 
 
 def _sample(row: Any) -> Sample:
-    if not all(type(number) is int and 0 <= number < 2**63 for number in row):
-        raise ValueError(f"{str(row)[:80]} is no sample: calls and nanoseconds are whole numbers of at most 63 bits")
-    return Sample(*row)
+    return Sample(*map(_nanoseconds, row))
+
+
+def _nanoseconds(number: Any) -> int:
+    if type(number) is not int or not 0 <= number < 2**63:
+        raise ValueError(f"{str(number)[:80]} is no sample: calls and nanoseconds are whole numbers of at most 63 bits")
+    return number
 
 
 def _packed_file(content: bytes) -> dict[str, str]:

@@ -64,7 +64,7 @@ class Rehearsal:
             with exclusive(cores), kept_off(cores):
                 inputs = watch.some_inputs(_INPUTS)
                 answered = list(zip(inputs, watch.reference_answers(inputs), strict=True))
-                problems = [*redteam.weaknesses(domain, answered, watch.moved), *_unseen(answered)]
+                problems = [*redteam.weaknesses(domain, answered, watch.doubts.moved), *_unseen(answered)]
                 if problems:
                     return Rehearsed(problem="; ".join(problems))
                 plan = watch.rehearse()

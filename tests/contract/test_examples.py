@@ -26,7 +26,7 @@ def test_a_shipped_example_has_no_weakness(path: Path, judge_of: Callable[[Task,
         watch = Stopwatch(judge.domain, judge.jail, (program, program), judge.cores, SEED)
         inputs = watch.some_inputs(INPUTS)
         answered = list(zip(inputs, watch.reference_answers(inputs), strict=True))
-        assert redteam.weaknesses(judge.domain, answered, watch.moved) == []
+        assert redteam.weaknesses(judge.domain, answered, watch.doubts.moved) == []
 
 
 def test_the_examples_are_there() -> None:

@@ -1,6 +1,7 @@
 """No work is on no account: what calls, once-work, waiting, rare and late work do to a figure."""
 
 import dataclasses
+import functools
 import math
 import random
 
@@ -13,6 +14,8 @@ from outpace.task import Limits, Task, Timing
 
 MAKE_INPUT = "def make_input(rng):\n    return {'x': 1}\n"
 TASK = c_task("int f(int x) { return x; }", "int f(int x)", MAKE_INPUT)
+# But for the handover that is charged to both sides.
+near = functools.partial(pytest.approx, rel=4e-3)
 # A lifetime of 100,000 calls of 10 us.
 CALLS, CALL = 100, 100_000
 
@@ -37,7 +40,7 @@ def ratio(*pairs: tuple[Life, Life], task: Task = TASK) -> float:
 
 
 def test_calls_that_take_half_as_long_are_twice_as_fast() -> None:
-    assert ratio((life(), life(CALL / 2))) == pytest.approx(2)
+    assert ratio((life(), life(CALL / 2))) == near(2)
 
 
 def test_short_calls_must_gain_more_than_skipping_the_handover_gives() -> None:
@@ -50,7 +53,7 @@ def test_short_calls_must_gain_more_than_skipping_the_handover_gives() -> None:
 
 
 def test_once_work_of_both_sides_alike_is_charged_to_nobody() -> None:
-    assert ratio((life(once=5e9), life(CALL / 2, once=5e9))) == pytest.approx(2)
+    assert ratio((life(once=5e9), life(CALL / 2, once=5e9))) == near(2)
 
 
 def long(cpu: float = CALL, once: float = 0) -> Life:
@@ -60,17 +63,17 @@ def long(cpu: float = CALL, once: float = 0) -> Life:
 
 def test_once_work_beyond_the_references_is_spread_over_ten_seconds_of_its_calls() -> None:
     found = account((life(), life(CALL / 2, once=1e9)), (long(), long(CALL / 2, once=1e9)))
-    assert found.once == pytest.approx(1e9)
-    assert found.lifetime == pytest.approx(1e5)
+    assert found.once == near(1e9)
+    assert found.lifetime == near(1e5)
     # 1 s over 100,000 calls is 10 us a call on top of 50.
-    assert math.exp(found.ratios[0]) == pytest.approx(100 / 60)
+    assert math.exp(found.ratios[0]) == near(100 / 60)
     assert found.pays_after == 20_000
 
 
 def test_the_lifetime_of_the_task_counts_where_it_names_one() -> None:
     task = dataclasses.replace(TASK, timing=Timing(lifetime=10_000))
     pairs = [(life(), life(CALL / 2, once=1e9)), (long(), long(CALL / 2, once=1e9))]
-    assert ratio(*pairs, task=task) == pytest.approx(100 / 150)
+    assert ratio(*pairs, task=task) == near(100 / 150)
 
 
 def test_once_work_is_spread_over_no_more_calls_than_a_process_was_seen_to_make() -> None:
@@ -78,7 +81,7 @@ def test_once_work_is_spread_over_no_more_calls_than_a_process_was_seen_to_make(
     found = account((life(), life(CALL / 2, once=1e9)))
     assert found.lifetime == 10 + 2 * CALLS
     assert math.exp(found.ratios[0]) < 0.1
-    assert math.exp(found.promised[0]) == pytest.approx(100 / 60)
+    assert math.exp(found.promised[0]) == near(100 / 60)
 
 
 def test_a_stock_that_runs_out_shows_in_a_long_life() -> None:
@@ -94,7 +97,7 @@ def test_work_in_a_turn_that_is_not_timed_is_once_work() -> None:
     aside = Sample(CALLS, 10**7, 10**7, 0)
     dawdled = dataclasses.replace(life(CALL / 2), asides=(Sample(CALLS, 10**9, 10**9, 0),))
     reference = dataclasses.replace(life(), asides=(aside,))
-    assert account((reference, dawdled)).once == pytest.approx(10**9 - 10**7)
+    assert account((reference, dawdled)).once == near(10**9 - 10**7)
     assert account((reference, dataclasses.replace(life(CALL / 2), asides=(aside,)))).once == 0
 
 
@@ -112,7 +115,7 @@ def test_noise_of_the_candidates_own_making_hides_no_once_work() -> None:
 
 def test_less_once_work_than_the_references_is_no_gain() -> None:
     found = account((life(once=1e9), life()))
-    assert found.once == 0 and found.ratios == pytest.approx((0,))
+    assert found.once == 0 and found.ratios == near((0,))
 
 
 def test_once_work_that_nothing_saves_never_pays() -> None:
@@ -121,30 +124,30 @@ def test_once_work_that_nothing_saves_never_pays() -> None:
 
 def test_a_command_is_charged_no_once_work_for_every_call_is_a_whole_process() -> None:
     task = command_task("int main(void) { return 0; }", MAKE_INPUT)
-    assert ratio((life(), life(CALL / 2, once=1e9)), task=task) == pytest.approx(2)
+    assert ratio((life(), life(CALL / 2, once=1e9)), task=task) == near(2)
 
 
 def test_sleeping_hides_from_the_cpu_clock_and_is_counted_all_the_same() -> None:
-    assert ratio((life(), life(CALL / 2, wait=CALLS * CALL / 2))) == pytest.approx(1)
+    assert ratio((life(), life(CALL / 2, wait=CALLS * CALL / 2))) == near(1)
 
 
 def test_waiting_that_both_do_is_held_against_nobody() -> None:
     wait = CALLS * CALL
-    assert ratio((life(wait=wait), life(CALL / 2, wait=wait))) == pytest.approx(2)
+    assert ratio((life(wait=wait), life(CALL / 2, wait=wait))) == near(2)
 
 
 def test_a_reference_that_waits_gives_the_candidate_nothing() -> None:
-    assert ratio((life(wait=CALLS * CALL), life())) == pytest.approx(1)
+    assert ratio((life(wait=CALLS * CALL), life())) == near(1)
 
 
 def test_waiting_for_a_core_is_not_held_against_anybody() -> None:
-    assert ratio((life(), life(delay=2 * CALLS * CALL))) == pytest.approx(1)
+    assert ratio((life(), life(delay=2 * CALLS * CALL))) == near(1)
 
 
 def test_noise_of_the_wall_clock_alone_does_not_pull_the_figure_down() -> None:
     chance = random.Random(7)
     pairs = [(life(wait=chance.random() * 1e6), life(wait=chance.random() * 1e6)) for _ in range(200)]
-    assert ratio(*pairs) == pytest.approx(1, abs=0.01)
+    assert ratio(*pairs) == near(1, abs=0.01)
 
 
 def test_noise_of_the_candidates_own_making_hides_no_sleep() -> None:
@@ -162,24 +165,24 @@ def test_sleep_in_some_processes_only_is_counted_too() -> None:
 def test_a_dear_call_that_is_too_rare_for_the_median_is_counted() -> None:
     rare = dataclasses.replace(life(CALL / 2), turns=(Sample(CALLS, 10**9, 10**9, 0),) * 2)
     pairs = [(life(), life(CALL / 2))] * 8
-    assert ratio(*pairs) == pytest.approx(2)
+    assert ratio(*pairs) == near(2)
     spent = 8 * CALLS * CALL / 2 + 10**9
-    assert ratio(*pairs, (life(), rare)) == pytest.approx(9 * CALLS * CALL / spent)
+    assert ratio(*pairs, (life(), rare)) == near(9 * CALLS * CALL / spent)
 
 
 def test_a_burst_of_other_work_is_not_taken_for_a_dear_call() -> None:
     chance = random.Random(3)
     pairs = [(life(CALL * math.exp(chance.gauss(0, 0.02))), life(CALL / 2)) for _ in range(15)]
     burst = (life(), life(CALL / 2 * 1.1))
-    assert ratio(*pairs, burst) == pytest.approx(ratio(*pairs), abs=0.03)
+    assert ratio(*pairs, burst) == near(ratio(*pairs), abs=0.03)
 
 
 def test_work_put_off_until_late_in_a_long_life_is_counted() -> None:
     pairs = [(life(), life(CALL / 2))] * 8
     late = Life(Sample(5000, 10**9, round(5000 * CALL), 0), life(CALL / 2).turns)
-    assert ratio(*pairs, (life(opening=5000), late)) == pytest.approx(1)
+    assert ratio(*pairs, (life(opening=5000), late)) == near(1)
     honest = life(CALL / 2, opening=5000)
-    assert ratio(*pairs, (life(opening=5000), honest)) == pytest.approx(2)
+    assert ratio(*pairs, (life(opening=5000), honest)) == near(2)
 
 
 def test_noise_of_the_candidates_own_making_hides_no_late_work() -> None:
@@ -191,13 +194,13 @@ def test_noise_of_the_candidates_own_making_hides_no_late_work() -> None:
 
 def test_once_work_is_not_mistaken_for_late_work() -> None:
     pairs = [(life(), life(CALL / 2, once=2e8))] * 8
-    assert ratio(*pairs, (long(), long(CALL / 2, once=2e8))) == pytest.approx(100 / 52)
+    assert ratio(*pairs, (long(), long(CALL / 2, once=2e8))) == near(100 / 52)
 
 
 def test_in_parallel_tasks_the_wall_clock_stands_alone() -> None:
     task = dataclasses.replace(TASK, limits=Limits(threads=2))
     two_cores = Life(Sample(1, 1, 1, 0), (Sample(CALLS, CALLS * CALL // 2, CALLS * CALL, 0),) * 2)
-    assert ratio((life(), two_cores), task=task) == pytest.approx(2, rel=0.01)
+    assert ratio((life(), two_cores), task=task) == near(2, rel=0.01)
 
 
 def test_a_clock_that_reads_nothing_spoils_the_bucket() -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from claim_facts import FASTER, HERE, SOURCE, of_buckets, task, timed
@@ -222,5 +225,30 @@ def test_a_claim_says_when_work_done_once_has_paid_off_and_what_its_figure_is() 
     assert said.startswith("It does 1,000 ms of work once per process, which pays after 19,990 calls; ")
     assert said.endswith("the figure spreads it over 100,000.")
     assert claim.once((Bucket(Life(opening, (turn,)), Life(opening, (turn,)), 1),) * 8, task()) == ""
+    much = dataclasses.replace(buckets[0], converting=20_000)
+    assert claim.converting((much,) * 8, task()).startswith(
+        "Of its 50 us a call, converting arguments and answers takes 20;"
+    )
+    assert claim.converting(buckets, task()) == ""
     bundled = dataclasses.replace(task(), timing=Timing(bundle=64))
     assert (claim.figure(task()), claim.figure(bundled)) == ("speed", "throughput in bundles of 64")
+
+
+def test_a_receipt_whose_samples_cannot_be_reckoned_is_refused_in_words(tmp_path: Path) -> None:
+    receipt = tmp_path / "r.json"
+    whole = json.loads(packed(made(Candidate({"sum.c": FASTER}, ("-O2",)), None, timed(1.43))))
+
+    def forged(change: Callable[[dict[str, Any]], None]) -> None:
+        body = copy.deepcopy(whole)
+        body.pop("sha256")
+        change(body)
+        receipt.write_text(json.dumps({**body, "sha256": receipts._seal(body)}))
+
+    def without_turns(body: dict[str, Any]) -> None:
+        for side in ("reference", "candidate"):
+            body["buckets"][0][side]["turns"] = []
+
+    for change in (without_turns, lambda body: body["claim"].update(ratio=10**400)):
+        forged(change)
+        with pytest.raises(ReceiptError, match="is not a whole receipt"):
+            read_receipt(receipt)

@@ -97,6 +97,7 @@ def sentence(verdict: Verdict, task: Task) -> str:
         f"{found.rounded()} the reference's {claim.figure(task)} ({found.interval()}, "
         f"{found.buckets} buckets, {verdict.seconds:.1f} s): {won}",
         claim.once(verdict.buckets, task),
+        claim.converting(verdict.buckets, task),
         # What a reader of the figure should know, such as a make_input that is too slow.
         shown(verdict.reason),
     ]

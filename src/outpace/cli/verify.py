@@ -16,6 +16,7 @@ from outpace.candidate import Candidate, reference
 from outpace.claim import flags_headline
 from outpace.domains.program import ProgramDomain
 from outpace.errors import ReceiptError
+from outpace.judge.baseline import beside_best_flags
 from outpace.judge.jail import JailKind, best_jail
 from outpace.judge.judge import Judge
 from outpace.judge.verdict import Outcome, SpeedUp, Verdict
@@ -33,7 +34,7 @@ class Again:
     verdict: Verdict
     # Of the unchanged reference that the candidate stands beside; none where that is the task's own reference.
     flags: tuple[str, ...] = ()
-    # Whether the receipt only implies the figure: under flags that it does not call the best the gain is no smaller.
+    # Whether they were found here: the receipt implies that the gain is no smaller under any flags.
     implied: bool = False
 
     @property
@@ -91,9 +92,9 @@ def told(claim: Receipt, whole: Again, beside: Sequence[Again]) -> str:
     if share:
         lines.insert(1, f"         {share}")
     for each in beside:
-        whose = "the candidate's own flags" if each.implied else "its best flags"
+        whose = "the best flags found here," if each.implied else "its best flags"
         lines.append(f"Beside the unchanged reference built with {whose} {shown(' '.join(each.flags))}:")
-        lines += _lines(each, " or more, if other flags are the best" if each.implied else "")
+        lines += _lines(each, " or more" if each.implied else "")
     return "\n".join(lines)
 
 
@@ -122,27 +123,22 @@ def _as_json(claim: Receipt, whole: Again, beside: Sequence[Again]) -> dict[str,
     }
 
 
-def to_stand_beside(claim: Receipt) -> list[tuple[tuple[str, ...], SpeedUp, bool]]:
-    """Under which flags the unchanged reference stands beside the candidate, the gain over it, and if that is implied.
-
-    The candidate's own flags are among them unless the receipt says itself that flags are all: whoever made it may
-    have left them out of the search.
-    """
-    over = claim.over_best_flags
-    found = [] if over is None else [(claim.best_flags, over.speed_up, False)]
-    known = (set(claim.task.build.flags), set(claim.best_flags))
-    if claim.flags_share in (FlagsShare.NONE, FlagsShare.PART) and set(claim.candidate.flags) not in known:
-        found.append((claim.candidate.flags, claim.speed_up if over is None else over.speed_up, True))
-    return found
-
-
 def _beside(claim: Receipt, judge: Judge) -> list[Again]:
-    found = []
-    for flags, claimed, implied in to_stand_beside(claim):
-        rival = Candidate(reference(claim.task).files, flags)
+    """The candidate beside the unchanged reference under the receipt's best flags, and under those found here.
+
+    Unless the receipt says itself that flags are all, they are looked for anew: whoever made it may have left them out.
+    """
+    over, found = claim.over_best_flags, []
+    if over is not None:
+        rival = Candidate(reference(claim.task).files, claim.best_flags)
         # Flags such as -ffast-math can make the reference wrong; then there is nothing to stand beside.
         if judge.judge(rival).outcome in (Outcome.OK, Outcome.TOO_NOISY):
-            found.append(Again(claimed, judge.compare(claim.candidate, rival), flags, implied))
+            found.append(Again(over.speed_up, judge.compare(claim.candidate, rival), claim.best_flags))
+    if claim.flags_share in (FlagsShare.NONE, FlagsShare.PART) and claim.task.build.flag_choices:
+        best = beside_best_flags(claim.task, judge, claim.candidate)
+        if best is not None and best.over is not None and set(best.flags) != set(claim.best_flags):
+            claimed = claim.speed_up if over is None else over.speed_up
+            found.append(Again(claimed, best.over, best.flags, implied=True))
     return found
 
 

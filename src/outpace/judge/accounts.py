@@ -1,9 +1,10 @@
 """Accounts: what the clocks of each pair say, added up so that no work is on none of them.
 
-A worker's CPU time, from its first instruction on, is either in its opening or in its timed turns. The turns give what
-a call takes. What the opening took beyond its calls is work done once per process, and the candidate is charged with
-as much of it as exceeds the reference's, spread over the task's lifetime. Three more accounts can only lower the
-figure: waiting that the CPU clock does not see, calls that are rare but dear, and what shows late in a long life.
+A worker's CPU time, from its first instruction on, is in its start, its opening or its timed turns. The turns give what
+a call takes. The start, and what the opening took beyond its calls, is work done once per process, and the candidate is
+charged with as much of it as exceeds the reference's, spread over the task's lifetime. Three more accounts can only
+lower the figure: waiting that the CPU clock does not see, calls that are rare but dear, and what shows late in a long
+life.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ NOISE_FACTOR = 3.0
 # Nanoseconds that a candidate might save for each question, and for each call in it, if it took its worker over and did
 # nothing but answer. Commands are served by a process that is out of their reach.
 HANDOVER_NS = {"c": (150, 20), "python": (5000, 3000), "command": (0, 0)}
+# A candidate that took its worker over could read and write the packed form of lists, dicts and texts instead of the
+# objects: it would save the conversion, and about as much again for reading and making them.
+CONVERTED_TWICE = 2
 # By how much a process may be faster or slower than others by chance, by where its memory lies, say (log ratio).
 PROCESS_NOISE = 0.01
 # An opening of this many times the calls of the timed turns tells how a process does late in its life.
@@ -49,6 +53,10 @@ class Account:
     promised: tuple[float, ...] = ()
     # What a win must be faster than.
     margin: float = math.inf
+    # What the reference takes to convert the arguments and the answer of a call.
+    converting: float = 0.0
+    # By how much long processes fall short of the others (log ratio), noise included.
+    falls: float = -math.inf
 
     @property
     def pays_after(self) -> int | None:
@@ -67,30 +75,33 @@ def reckon(buckets: Sequence[Bucket], task: Task) -> Account:
         return Account()
     # With several threads or processes the CPU clock adds them up and says nothing about speed.
     calls, reference, candidate = _turns(usable, parallel=parallel)
+    # The handover once more, for both sides: it makes gains smaller, and leaves little to whoever skipped it.
+    handed = calls * _handover(task) if task.entry.kind == "c" else np.zeros(len(calls))
     logs = np.log(reference / candidate)
     typical = float(np.median(logs))
     noise = NOISE_FACTOR * min(_spread(logs), max(_unrest(usable, parallel=parallel), PROCESS_NOISE))
     # A burst of other work looks like a rare, dear call; only what noise does not explain is held against anybody.
     rare = typical - math.log(reference.sum() / candidate.sum()) - noise / math.sqrt(len(logs))
     long = _long(usable)
-    late = typical - _late(usable, long, reference / calls, candidate / calls, parallel=parallel) - noise
+    falls = typical - _late(usable, long, reference / calls, candidate / calls, parallel=parallel)
+    late = falls - noise / math.sqrt(max(int(long.sum()), 1))
     waits = 0.0 if parallel else math.log1p(_waits(usable))
     hidden = max(rare, late, 0.0) + waits
     each = float(np.median(reference / calls))
     once, whole = 0.0, math.inf
     if task.entry.kind != "command":  # each call of which is a whole process: there is nothing to spread
-        usual = _once(usable, reference / calls, 0, parallel)[~long]
-        extra = _once(usable, candidate / calls, 1, parallel)[~long] - usual + _asides(usable, parallel)[~long]
-        once = max(float(np.median(extra)) - _noise(usual), 0.0)
+        short = [bucket for bucket, lived in zip(usable, long, strict=True) if not lived]
+        once = _extra(short, (reference / calls)[~long], (candidate / calls)[~long], parallel=parallel)
         whole = task.timing.lifetime or LIFETIME_NS / each
     lifetime = min(whole, max(bucket.reference.calls for bucket in usable))
 
     def spread_over(lives: float) -> tuple[float, ...]:
         # A long process is there for its opening; as a bucket among others it is no different from them.
-        logs = np.log(reference / (candidate + calls * once / lives)) - hidden
+        logs = np.log((reference + handed) / (candidate + handed + calls * once / lives)) - hidden
         return tuple(logs[~long].tolist())
 
     taken = float(np.median(candidate / calls))
+    converting = float(np.median([bucket.converting for bucket in usable]))
     return Account(
         spread_over(lifetime),
         each,
@@ -99,15 +110,22 @@ def reckon(buckets: Sequence[Bucket], task: Task) -> Account:
         lifetime,
         tuple(bucket for bucket, lived in zip(usable, long, strict=True) if not lived),
         spread_over(whole),
-        _margin(task, taken),
+        _margin(task, taken, converting),
+        converting,
+        falls,
     )
 
 
-def _margin(task: Task, call: float) -> float:
-    """What a win must be faster than: the task's margin, or what skipping the handover of such short calls may give."""
+def _handover(task: Task) -> float:
+    """Nanoseconds of each call that a candidate might save by taking its worker over."""
     question, each = HANDOVER_NS[task.entry.kind]
-    bundle = task.timing.bundle
-    return max(task.timing.margin, 1 + (question + bundle * each) / (bundle * max(call, 1.0)))
+    return question / task.timing.bundle + each
+
+
+def _margin(task: Task, call: float, converting: float) -> float:
+    """What a win must be faster than: the task's margin, or what skipping handover and conversion may give."""
+    skipped = _handover(task) + CONVERTED_TWICE * converting
+    return max(task.timing.margin, 1 + skipped / max(call, 1.0))
 
 
 def _spread(logs: Numbers) -> float:
@@ -117,13 +135,15 @@ def _spread(logs: Numbers) -> float:
 
 
 def _unrest(buckets: Sequence[Bucket], *, parallel: bool) -> float:
-    """How much the reference's own timed turns of one process differ: noise that is not of the candidate's making."""
-    turns = [bucket.reference.turns for bucket in buckets]
-    first, last = (
-        np.array([max(clock(each[at], parallel=parallel), 1) / max(each[at].calls, 1) for each in turns])
-        for at in (0, -1)
+    """How much the reference's time over the same questions differs: noise that is not of the candidate's making.
+
+    Not over other questions: two turns may differ many times over by what they were asked, which excuses nothing.
+    """
+    first, again = (
+        np.array([max(clock(sample, parallel=parallel), 1) for sample in samples])
+        for samples in ([bucket.reference.turns[-1] for bucket in buckets], [bucket.again for bucket in buckets])
     )
-    return _spread(np.log(first / last))
+    return _spread(np.log(first / again))
 
 
 def _noise(of_the_reference: Numbers) -> float:
@@ -159,6 +179,37 @@ def _once(buckets: Sequence[Bucket], per_call: Numbers, side: int, parallel: boo
     return beyond
 
 
+def _extra(buckets: Sequence[Bucket], reference: Numbers, candidate: Numbers, *, parallel: bool) -> float:
+    """What the candidate does once per process beyond the reference, from both sides' time per call in each bucket.
+
+    Before the first call nothing but once-work is done. In the first calls it is what they took beyond the usual, and
+    the usual follows from the reference's time over the same inputs: of few inputs some are many times as dear as
+    others, and by the mean call a table's worth of work could pass for that. Sleeping counts as work.
+    """
+    lives = [[_side(bucket, side) for bucket in buckets] for side in (0, 1)]
+    starts = [np.array([clock(life.start, parallel=parallel) for life in side], dtype=float) for side in lives]
+    openings = [np.array([clock(life.opening, parallel=parallel) for life in side], dtype=float) for side in lives]
+    beyond = _once(buckets, reference, 0, parallel)
+    taken = candidate / reference
+    # Where the reference does something once in its first calls, a share of it alone would be taken off here.
+    own = max(float(np.median(beyond)) - _noise(beyond), 0.0)
+    first = openings[1] - taken * openings[0] - (1 - taken) * own + _asides(buckets, parallel)
+    # Noise of the candidate's own making hides nothing: that of the reference bounds it.
+    restless = max(_unrest(buckets, parallel=parallel), PROCESS_NOISE) * float(np.median(openings[0]))
+    noise = _noise(starts[0]) + min(NOISE_FACTOR * math.sqrt(2 / len(buckets)) * restless, _noise(first))
+    once = max(_typical(starts[1] - starts[0] + first) - noise, 0.0)
+    if parallel:
+        return once
+    idle = [np.array([_idle(life.start) + _idle(life.opening) for life in side], dtype=float) for side in lives]
+    return once + max(_typical(idle[1] - idle[0]) - _noise(idle[0]), 0.0)
+
+
+def _typical(values: Numbers) -> float:
+    """The median, or the mean of all but the highest eighth if that is more: a minority of processes counts too."""
+    kept = np.sort(values)[: len(values) - len(values) // 8]
+    return max(float(np.median(values)), float(kept.mean()))
+
+
 def _long(buckets: Sequence[Bucket]) -> npt.NDArray[np.bool_]:
     """Which buckets had long openings; none, where there are no others to tell once-work from late work by."""
     calls = [sum(turn.calls for turn in bucket.reference.turns) for bucket in buckets]
@@ -183,7 +234,10 @@ def _late(
     *,
     parallel: bool,
 ) -> float:
-    """The lowest log ratio over the lives of long processes, their once-work left out; infinite without one."""
+    """The mean log ratio over the lives of long processes, their once-work left out; infinite without one.
+
+    The mean, because a candidate may draw lots whether a process does what it puts off.
+    """
     if not long.any():
         return math.inf
     times = []
@@ -191,7 +245,7 @@ def _late(
         usual = float(np.median(_once(buckets, per_call, side, parallel)[~long]))
         spent = np.array([clock(_side(bucket, side).opening, parallel=parallel) for bucket in buckets], dtype=float)
         times.append(np.maximum(spent[long] - usual, 1.0))
-    return float(np.log(times[0] / times[1]).min())
+    return float(np.log(times[0] / times[1]).mean())
 
 
 def _waits(buckets: Sequence[Bucket]) -> float:

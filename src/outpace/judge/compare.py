@@ -100,6 +100,10 @@ def _difference(expected: Any, got: Any, rule: _Rule, moved: Sequence[Any], wher
         if sorted(expected) != sorted(got):
             missing, extra = sorted(set(expected) - set(got)), sorted(set(got) - set(expected))
             return f"{where} lacks keys {brief(missing)} and has extra keys {brief(extra)}"
+        # Whoever goes through a dict sees its order, and sorting may be all of the work.
+        for right, found in zip(expected, got, strict=True):
+            if right != found:
+                return f"{where} has its keys in another order: {brief(found)} where {brief(right)} is expected"
         return _first(
             _difference(
                 expected[key], got[key], rule, [each[key] for each in moved if key in each], f"{where}[{key!r}]"
@@ -111,7 +115,7 @@ def _difference(expected: Any, got: Any, rule: _Rule, moved: Sequence[Any], wher
             return f"{where} has {len(got)} items where {len(expected)} are expected"
         return _list_difference(expected, got, rule, [each for each in moved if len(each) == len(expected)], where)
     if isinstance(expected, (float, complex, np.inexact)):
-        if expected == got or (isinstance(expected, float) and _near(expected, got, rule)):
+        if isinstance(expected, float) and rule.tolerance and _near(expected, got, rule):
             return ""
         return _inexact_difference(np.asarray(expected), np.asarray(got), rule, list(map(np.asarray, moved)), where)
     return "" if expected == got else f"{where} is {brief(got)} where {brief(expected)} is expected"
@@ -140,6 +144,9 @@ def _array_difference(expected: Any, got: Any, rule: _Rule, moved: Sequence[Any]
     if expected.dtype.kind in "fc":
         same = [each for each in moved if isinstance(each, np.ndarray) and _alike(expected, each)]
         return _inexact_difference(expected, got, rule, same, where)
+    if expected.dtype.kind == "b":
+        # By their bytes: a bool that is neither 0 nor 1 is equal to True here, and to neither in C.
+        expected, got = expected.view(np.uint8), got.view(np.uint8)
     return _first_bad(expected, got, np.asarray(expected != got), "tolerance 0", where)
 
 
@@ -150,15 +157,25 @@ def _alike(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
 def _inexact_difference(
     expected: npt.NDArray[Any], got: npt.NDArray[Any], rule: _Rule, moved: Sequence[npt.NDArray[Any]], where: str
 ) -> str:
+    if expected.dtype.kind == "c":
+        # Two numbers, each for itself: a large real part must not make room for errors in a small imaginary one.
+        return _first(
+            _inexact_difference(part(expected), part(got), rule, list(map(part, moved)), f"{where}.{name}")
+            for name, part in (("real", np.real), ("imag", np.imag))
+        )
     # Doubles, for a float16 has overflowed long before the bound has. What overflows even so is told below.
-    wide = np.complex128 if expected.dtype.kind == "c" else np.float64
+    wide = np.float64
     with np.errstate(all="ignore"):
-        bad = np.asarray(~((got == expected) | (np.isnan(got) & np.isnan(expected))))
+        same = got == expected
+        if not (rule.tolerance or rule.floor):
+            same &= np.signbit(got) == np.signbit(expected)  # exactly equal: -0.0 is not 0.0
+        bad = np.asarray(~(same | (np.isnan(got) & np.isnan(expected))))
         if not bad.any():
             return ""
         right = expected.astype(wide)
         error = np.abs(got.astype(wide) - right)
-        # A complex number of finite parts may be too long for a double: never an infinite bound for that.
+        if not (rule.tolerance or rule.floor):
+            return _first_bad(expected, got, bad, rule.told(0.0), where)
         allowed = rule.tolerance * np.minimum(np.abs(right), _LARGEST) + rule.floor
         if moved:
             movement = _movement(_distances(right, moved, right))

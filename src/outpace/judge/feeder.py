@@ -26,7 +26,7 @@ ANSWER_LIMIT = 512 << 20
 # Questions and answers up to this are copied in some tenths of a microsecond, in which nothing can be done.
 SMALL = 8192
 _ANY_LENGTH = 2**64 - 1
-_SETUP = 1
+_SETUP, _CONVERTS = 1, 16
 _QUESTION = np.dtype(
     [
         ("data", "<u8"),
@@ -75,7 +75,8 @@ class Asked(ctypes.Structure):
 
 class _Turn(ctypes.Structure):
     _fields_ = tuple(
-        (name, ctypes.c_uint64) for name in ("wall", "cpu", "delay", "resident", "asked", "used", "faults")
+        (name, ctypes.c_uint64)
+        for name in ("wall", "cpu", "delay", "resident", "asked", "used", "faults", "converting")
     )
 
 
@@ -91,12 +92,19 @@ class Turn:
     answers: tuple[memoryview, ...]
     # Pages of answers that the worker had never touched, so that reading them did.
     faults: int
+    # Nanoseconds that converting took by the worker's own word, where it was asked for that.
+    converting: int
 
 
 class Lot:
-    """Questions made ready for the feeder; both workers of a pair are asked the same lot."""
+    """Questions made ready for the feeder; both workers of a pair are asked the same lot.
 
-    def __init__(self, questions: Sequence[Question], inputs: Sequence[Mapping[str, Any]]) -> None:
+    With `converts` a Python worker says beside each answer what converting took; only the reference is asked that.
+    """
+
+    def __init__(
+        self, questions: Sequence[Question], inputs: Sequence[Mapping[str, Any]], *, converts: bool = False
+    ) -> None:
         self.questions = tuple(questions)
         self.inputs = tuple(inputs)
         self.calls = sum(question.count for question in questions if not question.setup)
@@ -106,9 +114,19 @@ class Lot:
         self._data = [np.frombuffer(question.data, np.uint8) for question in questions]
         self._blank = [np.frombuffer(question.blank, np.uint8) for question in questions]
         lengths = (_ANY_LENGTH if q.answer_bytes is None else q.answer_bytes for q in questions)
+        flags = _CONVERTS if converts else 0
         self.rows = np.array(
             [
-                (address(data), data.size, q.records, address(blank), blank.size, length, q.count, _SETUP * q.setup)
+                (
+                    address(data),
+                    data.size,
+                    q.records,
+                    address(blank),
+                    blank.size,
+                    length,
+                    q.count,
+                    flags | _SETUP * q.setup,
+                )
                 for q, data, blank, length in zip(questions, self._data, self._blank, lengths, strict=True)
             ],
             _QUESTION,
@@ -141,7 +159,7 @@ def feed(asked: Asked, lot: Lot) -> Turn:
     )
     view, ends = memoryview(answers.data), np.cumsum(lengths[: turn.asked]).tolist()
     pieces = tuple(view[begin:end] for begin, end in zip([0, *ends], ends, strict=False))
-    return Turn(Told(told), turn.wall, turn.cpu, turn.delay, turn.resident, pieces, turn.faults)
+    return Turn(Told(told), turn.wall, turn.cpu, turn.delay, turn.resident, pieces, turn.faults, turn.converting)
 
 
 def address(array: npt.NDArray[Any]) -> int:

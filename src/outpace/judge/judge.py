@@ -18,6 +18,7 @@ from outpace.candidate import Candidate, forbidden_change, reference
 from outpace.domains.base import Domain
 from outpace.errors import HarnessError, TaskError
 from outpace.judge import redteam
+from outpace.judge.accounts import reckon
 from outpace.judge.build import build, remove
 from outpace.judge.cgroup import remove_stale
 from outpace.judge.cores import exclusive, kept_off, timing_cores, undisturbed
@@ -82,7 +83,7 @@ class Judge:
         with self._timing():
             inputs = watch.some_inputs(_RED_TEAM_INPUTS)
             answers = watch.reference_answers(inputs)
-            found = redteam.weaknesses(self.domain, list(zip(inputs, answers, strict=True)), watch.moved)
+            found = redteam.weaknesses(self.domain, list(zip(inputs, answers, strict=True)), watch.doubts.moved)
         if found:
             raise TaskError(f"task {task.name} is not safe to run: " + "; ".join(found))
         self._say("timing the reference against itself")
@@ -93,7 +94,7 @@ class Judge:
             raise HarnessError(f"the reference cannot be timed: {verdict.reason}")
         if verdict.speed_up is None:
             raise TaskError(f"task {task.name}: its own reference is judged '{verdict.outcome}': {verdict.reason}")
-        reason = redteam.unfair(verdict.speed_up)
+        reason = redteam.unfair(verdict.speed_up) or redteam.mostly_conversion(reckon(verdict.buckets, task))
         if reason:
             raise TaskError(f"task {task.name}: {reason}")
         return verdict.speed_up

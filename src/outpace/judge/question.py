@@ -23,8 +23,6 @@ from outpace.task import Output
 # A pattern that is neither zero nor a small number, so that memory nobody wrote to never passes for an answer.
 POISON = 0xA5
 _ALIGN = 64
-# What stands in the gap behind an output, at most.
-_GAP = bytes([POISON]) * (2 * _ALIGN)
 _RECORD = struct.Struct("<IIQ")
 _SLOT = struct.Struct("<IIQ")
 _PART = struct.Struct("<IIQQQQQQ")
@@ -106,6 +104,8 @@ def _read_call(region: memoryview, reads: list[tuple[str, int, str, tuple[int, .
 
 
 def _scalar(region: memoryview, at: int, c_type: str) -> Any:
+    if np.dtype(C_TYPES[c_type]) == np.bool_ and region[at] > 1:
+        raise BadAnswer(f"the result is a bool of {region[at]}, which is neither 0 nor 1")
     return np.frombuffer(region, dtype=C_TYPES[c_type], count=1, offset=at)[0].item()
 
 
@@ -215,7 +215,7 @@ class _Space:
     def __init__(self) -> None:
         self.used = 0
         self._placed: list[tuple[int, bytes]] = []
-        self._gaps: list[tuple[int, int, str]] = []
+        self._gaps: list[tuple[int, bytes, str]] = []
 
     def place(self, array: np.ndarray[Any, Any], name: str) -> int:
         at = self.reserve(array.nbytes, name)
@@ -224,20 +224,21 @@ class _Space:
 
     def blank(self) -> bytes:
         content = bytearray([POISON]) * self.used
-        for at, data in self._placed:
+        for at, data in (*self._placed, *((begin, gap) for begin, gap, _ in self._gaps)):
             content[at : at + len(data)] = data
         return bytes(content)
 
     def reserve(self, size: int, name: str) -> int:
         at = self.used
         self.used += size + -size % _ALIGN + _ALIGN
-        self._gaps.append((at + size, self.used, name))
+        # By chance: what is known beforehand could be put back by whoever wrote over it.
+        self._gaps.append((at + size, os.urandom(self.used - at - size), name))
         return at
 
     def refuse_overrun(self, region: memoryview) -> None:
         """Code that writes past its outputs seems right here and breaks something where it is used."""
-        for begin, end, name in self._gaps:
-            if region[begin:end] != _GAP[: end - begin]:
+        for begin, gap, name in self._gaps:
+            if region[begin : begin + len(gap)] != gap:
                 raise BadAnswer(f"a call wrote past the end of {name}")
 
 

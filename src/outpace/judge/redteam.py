@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from outpace.domains.base import Domain, Input
+from outpace.judge.accounts import Account
 from outpace.judge.compare import brief, difference, nonfinite
 from outpace.judge.inputs import checked
 from outpace.judge.question import POISON
@@ -17,6 +18,8 @@ from outpace.judge.verdict import SpeedUp
 
 # The reference against itself: outside these, something other than speed is being measured.
 FAIR_LOW, FAIR_HIGH = 0.97, 1.03
+# The largest share of a call that converting its arguments and its answer may take.
+CONVERTING_MOST = 1 / 3
 
 
 # The reference's answers to variants of an input, as `nudge.variants` makes them.
@@ -76,6 +79,17 @@ def unfair(speed_up: SpeedUp) -> str:
             "against itself; its speed depends on something other than its code (state between calls, time, chance)"
         )
     return ""
+
+
+def mostly_conversion(account: Account) -> str:
+    """Why so much of a call is the conversion of its arguments and its answer that gains of it say nothing, or ""."""
+    if account.converting <= CONVERTING_MOST * account.reference:
+        return ""
+    return (
+        f"converting arguments and answers takes {account.converting / 1e3:.3g} us of the "
+        f"{account.reference / 1e3:.3g} us of a call, so that a candidate could win by reading and writing them in "
+        "another way; take and return NumPy arrays, or let a call do more with them"
+    )
 
 
 def null_like(answer: Any) -> Any:

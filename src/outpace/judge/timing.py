@@ -22,12 +22,11 @@ import numpy as np
 from outpace.domains.base import Domain, Input
 from outpace.errors import HarnessError, TaskError
 from outpace.judge import statistics
-from outpace.judge.accounts import LIFETIME_NS, clock, reckon
-from outpace.judge.compare import brief
+from outpace.judge.accounts import LIFETIME_NS, PROCESS_NOISE, clock, reckon
+from outpace.judge.doubts import Doubts
 from outpace.judge.feeder import Lot
-from outpace.judge.inputs import checked, edge_inputs, make_input, make_setup
+from outpace.judge.inputs import edge_inputs, make_input, make_setup
 from outpace.judge.jail import MIB, JailKind
-from outpace.judge.nudge import variants
 from outpace.judge.pair import Pair, SideFailed
 from outpace.judge.question import BadAnswer, Question
 from outpace.judge.schedule import TURNS, Plan, dear_edge, draw_lengths, turn_length, with_edges
@@ -44,14 +43,17 @@ TURN_BYTES = 64 * MIB
 LONG_SECONDS = 8.0
 # One verdict in so many has a long process. A confirmation always has one.
 LONG_EVERY = 16
-# Of so many answers that only the reference's movement can excuse, each is looked into; of more, some by chance.
-DOUBTS = 32
-# Long processes that are asked where memory grew in most of the short ones.
-GROWTH_LIVES = 3
+# Long processes that are asked where the first falls short of the others, or where memory grew in most short ones.
+LONG_LIVES = 3
 # Once-work beyond this share of the time of the longest process seen calls for a longer one.
 ONCE_MATTERS = 0.002
-# An edge case that takes more than this share of a turn is not timed: it would be most of the figure.
-LIGHT_SHARE = 0.02
+# A short opening has up to so many turns.
+OPENING_TURNS = 3
+# Calls of a bucket of which the reference says what converting took.
+CONVERTED = 8
+# An edge case that takes more than this share of a turn is not timed: all of them together must be worth little to
+# whoever knows their answers by heart.
+LIGHT_SHARE = 0.001
 
 
 @dataclass(frozen=True)
@@ -99,10 +101,7 @@ class Stopwatch:
         self._question_bytes = 0
         self._answer_bytes = 0
         self._set_up: list[Question] = []
-        # Answers that only the reference's movement can excuse; which of them are looked into must not be foreseen.
-        self._doubts = 0
-        self._luck = np.random.default_rng(seed)
-        self._edges: set[int] = set()
+        self.doubts = Doubts(domain, self.reference_answers, np.random.default_rng(seed))
         # By how many bytes per call the candidate's memory grew in each bucket.
         self._growth: list[float] = []
 
@@ -112,16 +111,18 @@ class Stopwatch:
         """Check the candidate on all edge cases and some inputs, and plan the buckets by what the reference takes."""
         rng, _ = self._chance()
         edges = list(edge_inputs(self._domain))
-        self._edges = set(map(id, edges))
         # The candidate meets everything at random places, as in any other process.
-        opening = self._lot(with_edges(self._fresh(REHEARSED, rng), edges, rng, most=len(edges)), self._setup(rng))
+        met = with_edges(self._fresh(REHEARSED, rng), edges, rng, most=len(edges))
+        setup = self._setup(rng)
         # The reference alone first: how long answers are shows in what is mapped for a worker, and a candidate could
         # tell by that whether anything was known of them, that is, whether it is being rehearsed.
         with self._pair(rng, sides=(0,)) as alone:
-            self._measure_answers(alone.ask(0, opening))
+            self._measure_answers(alone.ask(0, self._lot(met, setup)))
         with self._pair(rng) as pair:
-            heard = [pair.ask(side, opening) for side in (0, 1)]
-            self._check(opening, *heard)
+            # In as many turns as in any other process.
+            for part in (self._lot([], setup), *self._parted(met, rng)):
+                heard = [pair.ask(side, part) for side in (0, 1)]
+                self._check(part, *heard)
             costs = [self._seconds(pair.ask(0, self._lot([edge])).sample) for edge in edges]
             seconds = self._seconds(pair.ask(0, self._lot(self._fresh(1, rng))).sample)
             begin = time.perf_counter()
@@ -169,17 +170,7 @@ class Stopwatch:
         rng, _ = self._chance()
         with self._pair(rng, sides=(0,)) as pair:
             lot = self._lot(inputs, self._set_up or self._setup(rng))
-            return self._read(lot, pair.ask(0, lot))
-
-    def moved(self, given: Input) -> list[Any]:
-        """How the reference answers when the floating numbers of this input move by one rounding step.
-
-        A step may take a number over a bound that the reference relies on; it then shows no movement.
-        """
-        rng, _ = self._chance()
-        with contextlib.suppress(TaskError, HarnessError):
-            return self.reference_answers(variants(given, rng))
-        return []
+            return self._read_reference(lot, pair.ask(0, lot))
 
     def some_inputs(self, count: int) -> list[Input]:
         """Fresh inputs."""
@@ -193,7 +184,10 @@ class Stopwatch:
         rng, seed = self._chance()
         lengths = draw_lengths(plan, rng, long=long)
         # All of a long opening at once might not fit into memory; its last part is the one that edge cases mix into.
-        parts = -(-lengths.opening // (2 * plan.questions))
+        # Into how many turns it falls is drawn too: whoever counts them cannot tell which is timed.
+        parts = max(
+            -(-lengths.opening // (2 * plan.questions)), min(int(rng.integers(1, OPENING_TURNS + 1)), lengths.opening)
+        )
         size = -(-lengths.opening // parts)
         mixed = self._mixed(size + TURNS * lengths.turn, plan, rng)
         cuts = [0, size * self._bundle, (size + lengths.turn) * self._bundle, len(mixed)]
@@ -201,7 +195,7 @@ class Stopwatch:
         setup = self._setup(rng)
         dear = dear_edge(plan, rng)
         aside_at = int(rng.integers(TURNS + 1)) if dear else -1
-        openings, turns, asides = _Both(), _Both(), _Both()
+        starts, openings, turns, asides = _Both(), _Both(), _Both(), _Both()
         with self._pair(rng) as pair:
 
             def turn(lot: Lot, first: int, expected: float) -> tuple[Heard, Heard]:
@@ -212,7 +206,7 @@ class Stopwatch:
             def usual(lot: Lot, first: int) -> tuple[Heard, Heard]:
                 return turn(lot, first, plan.seconds * lot.calls / self._bundle)
 
-            openings.add(usual(self._lot([], setup), int(rng.integers(2))))
+            starts.add(usual(self._lot([], setup), int(rng.integers(2))))
             for _ in range(parts - 1):
                 openings.add(usual(self._lot(self._fresh(size, rng)), int(rng.integers(2))))
             openings.add(usual(last, int(rng.integers(2))))
@@ -223,12 +217,26 @@ class Stopwatch:
                     asides.add(turn(aside, int(rng.integers(2)), math.inf))
                 if number < TURNS:
                     turns.add(usual(timed[number], first if number % 2 == 0 else 1 - first))
+            again = pair.ask(0, timed[-1], plan.seconds * lengths.turn).sample
+            converting = self._converting(pair, timed[-1])
         self._growth.append(_growth(openings, turns))
         reference, candidate = (
-            Life(_together(openings.samples(side)), tuple(turns.samples(side)), tuple(asides.samples(side)))
+            Life(
+                _together(openings.samples(side)),
+                tuple(turns.samples(side)),
+                tuple(asides.samples(side)),
+                _together(starts.samples(side)),
+            )
             for side in (0, 1)
         )
-        return Bucket(reference, candidate, seed)
+        return Bucket(reference, candidate, seed, again, converting)
+
+    def _converting(self, pair: Pair, asked: Lot) -> int:
+        """What it takes the reference to convert the arguments and the answer of a call, in nanoseconds."""
+        if self._domain.task.entry.kind != "python":
+            return 0
+        again = Lot(asked.questions[: max(CONVERTED // self._bundle, 1)], asked.inputs, converts=True)
+        return pair.ask(0, again).converting // again.calls
 
     def time(self, plan: Plan, progress: Callable[[int], None] | None = None, *, long: bool = False) -> Timed:
         """Buckets until the test decides; disturbed ones are timed again, up to twice as many in all.
@@ -249,16 +257,24 @@ class Stopwatch:
             # Once-work is spread over no more calls than a process was seen to make: where it matters, one lives long.
             matters = account.once > ONCE_MATTERS * account.candidate * account.lifetime
             if not lived and promise.speed_up is not None and promise.speed_up.win and (wanted or matters):
-                buckets.append(self.bucket(plan, long=True))
-                account = reckon(buckets, task)
-                lived, limit = True, limit + 1
+                # One that falls short of the others may only be unlucky: others of its age are asked too.
+                for _ in range(LONG_LIVES):
+                    buckets.append(self.bucket(plan, long=True))
+                    limit += 1
+                    account = reckon(buckets, task)
+                    if account.falls < PROCESS_NOISE:
+                        break
+                lived = True
             decision = statistics.decide(account.ratios, account.margin)
+            if decision.stop and not promise.stop:
+                # By the short lives seen so far alone: over its whole lifetime once-work may yet pay.
+                decision = Decision(False, None)
             if progress is not None:
                 progress(len(buckets))
         if decision.speed_up is not None and decision.speed_up.win and self._grows(plan):
             # Short processes may only be filling an arena: ask some that live longer. Several, because a candidate may
             # draw lots whether it cleans up; and what cleaning up takes shows in them too.
-            for _ in range(GROWTH_LIVES):
+            for _ in range(LONG_LIVES):
                 buckets.append(self.bucket(plan, long=True))
                 self._refuse_growth(plan)
             account = reckon(buckets, task)
@@ -292,6 +308,11 @@ class Stopwatch:
         self._set_up = [] if data is None else [self._domain.setup_question(data)]
         return self._set_up
 
+    def _parted(self, inputs: Sequence[Input], rng: np.random.Generator) -> list[Lot]:
+        """These inputs in a random number of turns."""
+        size = -(-len(inputs) // int(rng.integers(1, OPENING_TURNS + 1)))
+        return [self._lot(inputs[at : at + size]) for at in range(0, len(inputs), size)]
+
     def _lot(self, inputs: Sequence[Input], before: Sequence[Question] = ()) -> Lot:
         bundles = [inputs[at : at + self._bundle] for at in range(0, len(inputs), self._bundle)]
         lot = Lot([*before, *map(self._domain.question, bundles)], inputs)
@@ -310,37 +331,25 @@ class Stopwatch:
                 answers += question.read(answer, like)
         return answers
 
-    def _check(self, lot: Lot, reference: Heard, candidate: Heard) -> None:
-        """Every answer of the candidate's against the reference's."""
+    def _read_reference(self, lot: Lot, heard: Heard) -> list[Any]:
         try:
-            expected = self._read(lot, reference)
+            return self._read(lot, heard)
         except BadAnswer as error:
             raise TaskError(f"the reference's own answer cannot be read: {error}") from None
+
+    def _check(self, lot: Lot, reference: Heard, candidate: Heard) -> None:
+        """Every answer of the candidate's against the reference's."""
+        expected = self._read_reference(lot, reference)
         self._measure_answers(reference)
         try:
             answers = self._read(lot, candidate, expected)
         except BadAnswer as error:
             raise Failed(Outcome.WRONG, str(error)) from None
-        for given, answer, truth in zip(lot.inputs, answers, expected, strict=True):
-            reason = checked(self._domain, given, answer, truth, self._movement_of(given))
-            if reason:
-                raise Failed(Outcome.WRONG, f"{reason}; input: {brief(dict(given), 160)}")
-
-    def _movement_of(self, given: Input) -> Callable[[], list[Any] | None]:
-        """What asks the reference how far it moves at this input, or lets a doubtful answer pass.
-
-        To ask takes a process of its own, a thousand times what a call takes. So of many doubtful answers fewer and
-        fewer are looked into, drawn by chance; those to edge cases always are.
-        """
-        look: list[bool] = []
-
-        def ask() -> list[Any] | None:
-            if not look:
-                self._doubts += 1
-                look.append(id(given) in self._edges or self._luck.random() * self._doubts < DOUBTS)
-            return self.moved(given) if look[0] else None
-
-        return ask
+        found = map(self.doubts.check, lot.inputs, answers, expected)
+        doubts = [doubt for doubt in found if doubt is not None]
+        if doubts:
+            size = max(self._question_bytes, self._answer_bytes)
+            self.doubts.settle(doubts, self._seconds(reference.sample), size)
 
     def _measure_answers(self, reference: Heard) -> None:
         self._answer_bytes = max(self._answer_bytes, *map(len, reference.answers), 0)
@@ -388,7 +397,7 @@ def _together(samples: Sequence[Sample]) -> Sample:
 def _growth(openings: _Both, turns: _Both) -> float:
     """Bytes per call by which the candidate's memory grew beyond the reference's, after its first calls."""
     # The set-up and the first part of the opening fill caches and arenas of honest code.
-    heard = [*openings.heard[1:], *turns.heard]
+    heard = [*openings.heard, *turns.heard]
     asked = sum(one.sample.calls for one, _ in heard[1:])
     grown = [heard[-1][side].resident - heard[0][side].resident for side in (0, 1)]
     return max(grown[1] - max(grown[0], 0), 0) / max(asked, 1)

@@ -37,7 +37,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Life:
-    """All that one worker did: its opening, from its first instruction to the end of its first calls, then timed turns.
+    """All that one worker did: its start, its first calls, then timed turns.
 
     Every nanosecond of its CPU time is in one of these.
     """
@@ -46,6 +46,8 @@ class Life:
     turns: tuple[Sample, ...]
     # Turns that look like the timed ones but hold an edge case too dear to be timed.
     asides: tuple[Sample, ...] = ()
+    # From its first instruction to the end of its set-up, before any call.
+    start: Sample = Sample(0, 0, 0, 0)
 
     @property
     def calls(self) -> int:
@@ -60,6 +62,10 @@ class Bucket:
     reference: Life
     candidate: Life
     seed: int
+    # The reference's last timed turn once more, with the same questions: what differs is noise.
+    again: Sample = Sample(0, 0, 0, 0)
+    # What it took the reference to convert the arguments and the answer of a call, in nanoseconds; 0 where nothing is.
+    converting: int = 0
 
 
 @dataclass(frozen=True)

@@ -118,9 +118,6 @@ def pack_into(value: Any, region: memoryview, at: int, apart: list[Any] | None =
 
 def _apart(value: Any) -> tuple[Any, _Found]:
     """A value without its arrays, and the arrays with their paths."""
-    # Without NumPy there are no arrays to look for, and looking would take longer than packing.
-    if sys.modules.get("numpy") is None:
-        return value, []
     found: _Found = []
     return _without_arrays(value, (), found), found
 
@@ -133,6 +130,11 @@ def _marshalled(pair: tuple[Any, list[Any]]) -> bytes:
             f"this {type(pair[0]).__name__} cannot be sent; use None, bool, int, float, str, bytes, lists, dicts with "
             "str keys and NumPy arrays"
         ) from None
+
+
+def plain(value: Any) -> bytes:
+    """The bytes of a value without its arrays, which nobody can change: equal for equal values."""
+    return _marshalled((_apart(value)[0], []))
 
 
 def unpack(data: memoryview, offset: int) -> tuple[Any, int]:
@@ -176,11 +178,14 @@ def _without_arrays(value: Any, path: tuple[Any, ...], arrays: _Found) -> Any:
             return value
         return [_without_arrays(item, (*path, at), arrays) for at, item in enumerate(value)]
     if kind is dict:
+        if set(map(type, value.values())) <= _SCALARS:
+            return value
         return {key: _without_arrays(item, (*path, key), arrays) for key, item in value.items()}
-    numpy = sys.modules["numpy"]
-    if isinstance(value, numpy.generic):
+    # Looked at even where there is no NumPy: marshal would take an array.array for bytes.
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, numpy.generic):
         return value.item()
-    if kind is not numpy.ndarray:
+    if numpy is None or kind is not numpy.ndarray:
         raise WireError(
             f"a {kind.__name__} cannot be sent; use numbers, texts, bytes, lists, dicts with str keys and arrays"
         )
@@ -192,9 +197,10 @@ def _sendable(array: Any, numpy: Any) -> Any:
     """The array as it can be copied byte by byte: itself, if it already is so."""
     if array.dtype in _codes and array.flags.c_contiguous:
         return array
-    dtype = array.dtype.newbyteorder("<")
-    if dtype.str[1:] not in ARRAY_DTYPES:
-        raise WireError(f"an array of {array.dtype} cannot be sent; use arrays of numbers or booleans")
+    dtype = array.dtype
+    # Those of another byte order are not the same array to a caller, and to convert them would be done for nothing.
+    if dtype.str[1:] not in ARRAY_DTYPES or not dtype.isnative:
+        raise WireError(f"an array of {dtype} cannot be sent; use arrays of numbers or booleans in native byte order")
     _codes[dtype] = _types[dtype.str].str
     # Not ascontiguousarray, which makes an axis where there is none.
     return numpy.asarray(array, dtype=dtype, order="C")

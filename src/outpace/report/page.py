@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from outpace import __version__, confirmation
 from outpace.archive import Trial
-from outpace.claim import beside, figure, flags_headline, once
+from outpace.claim import beside, converting, figure, flags_headline, once
 from outpace.errors import OutpaceError
 from outpace.judge.verdict import SpeedUp
 from outpace.receipt import FlagsShare
@@ -217,6 +217,7 @@ def _claim(facts: Facts) -> dict[str, Any] | None:
         "after": "" if medians is None else figures.milliseconds(medians[1]),
         "figure": "speed" if facts.task is None else figure(facts.task),
         "once": "" if facts.task is None else once(verdict.buckets, facts.task),
+        "converting": "" if facts.task is None else converting(verdict.buckets, facts.task),
         "clock": "wall time" if facts.task is not None and facts.task.limits.parallel else "CPU time",
         "flags": "" if receipt is None else flags_headline(receipt),
         "beside": "" if receipt is None else beside(receipt),

@@ -203,6 +203,7 @@ class Conversation {
         Request request{};
         request.count = question.count;
         request.records = question.records;
+        request.bytes = static_cast<std::uint32_t>(question.bytes);
         request.flags =
             question.flags | (worker_.replies != 0 ? wants_reply : 0) | (may_fetch_ ? fetches : 0);
         if (last || worker_.replies != 0) {

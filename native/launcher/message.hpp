@@ -15,7 +15,7 @@ struct Request {
     std::uint32_t count;
     std::uint64_t records;  // bytes
     std::uint32_t flags;
-    std::uint32_t reserved;
+    std::uint32_t bytes;  // of all of it, which is what a set-up call may keep
 };
 static_assert(sizeof(Request) == 24);
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from conftest import c_task, command_task, python_task
@@ -15,6 +17,7 @@ from outpace.judge.schedule import Plan
 from outpace.judge.timing import Stopwatch
 from outpace.judge.verdict import Outcome
 from outpace.task import Task
+from outpace.taskfile import make_task
 
 MakeJudge = Callable[[Task, JailKind], Judge]
 
@@ -340,3 +343,77 @@ def test_a_failing_make_input_is_the_tasks_error(judge_of: MakeJudge, jail: Jail
     task = c_task(SUM, SUM_FUNCTION, "def make_input(rng):\n    return 1 / 0\n")
     with pytest.raises(TaskError, match="ZeroDivisionError"):
         judge_of(task, jail).judge(reference(task))
+
+
+KEEPING_C = """
+#include <stdint.h>
+static const double *table;
+void prepare(const double *rows) { table = rows; }
+double score(const double *query, int64_t n) {
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += table[i] * query[i];
+    return sum;
+}
+"""
+KEEPING_PYTHON = """
+def prepare(rows):
+    global table
+    table = rows
+def score(query, n):
+    return float(table @ query)
+"""
+KEEPING = {
+    "c": (
+        'kind = "c"\nfunction = "double score(const double *query, int64_t n)"\n'
+        'setup = "void prepare(const double *rows)"',
+        {"code.c": KEEPING_C},
+    ),
+    "python": (
+        'kind = "python"\nmodule = "code.py"\nfunction = "score"\nsetup = "prepare"\n'
+        '[environment]\npackages = ["numpy"]',
+        {"code.py": KEEPING_PYTHON},
+    ),
+}
+KEEPING_JUDGE = """
+import numpy as np
+def make_setup(rng):
+    return {"rows": np.arange(5000.0)}
+def make_input(rng):
+    return {"query": rng.integers(-9, 9, 5000).astype(float), "n": 5000}
+"""
+
+
+@pytest.mark.parametrize("language", KEEPING)
+def test_what_a_set_up_was_given_may_be_kept(language: str, jail: JailKind, judge_of: MakeJudge) -> None:
+    toml, files = KEEPING[language]
+    whole = {
+        "task.toml": f'name = "keeping"\neditable = ["{next(iter(files))}"]\n[entry]\n{toml}\n',
+        "judge.py": KEEPING_JUDGE,
+        **files,
+    }
+    judge = judge_of(make_task(Path("keeping"), {name: text.encode() for name, text in whole.items()}), jail)
+    program = judge.domain.program(jail, judge._reference_folder())
+    watch = Stopwatch(judge.domain, jail, (program, program), judge.cores, 1)
+    inputs = watch.some_inputs(3)
+    rows = np.arange(5000.0)
+    found = [answer["return"] if language == "c" else answer for answer in watch.reference_answers(inputs)]
+    assert found == [float(rows @ each["query"]) for each in inputs]
+
+
+def test_a_python_reference_that_changes_its_arguments_is_refused(jail: JailKind, judge_of: MakeJudge) -> None:
+    source = """
+        def solve(x):
+            for at, value in enumerate(x):
+                x[at] = value / len(x)
+            return len(x)
+    """
+    judge = judge_of(python_task(source, "def make_input(rng):\n    return {'x': rng.random(500).tolist()}\n"), jail)
+    with pytest.raises(TaskError, match="changes its arguments"):
+        judge.judge(reference(judge.domain.task))
+
+
+def test_a_python_task_that_is_mostly_conversion_is_refused(jail: JailKind, judge_of: MakeJudge) -> None:
+    make_input = "def make_input(rng):\n    return {'x': rng.random(30000).tolist()}\n"
+    judge = judge_of(python_task("def solve(x):\n    return [x[0], x[-1]]\n", make_input), jail)
+    with pytest.raises(TaskError, match="converting arguments and answers takes"):
+        judge.inspect()

@@ -12,6 +12,7 @@ from claim_facts import FASTER, SOURCE, Table, of_buckets, task, timed, together
 from conftest import Cli
 from outpace.candidate import Candidate
 from outpace.cli import trial, verify
+from outpace.judge.verdict import Sample
 from outpace.receipt import packed, read_receipt, write_receipt
 
 BOTH = ("-O3", "-march=native")
@@ -162,3 +163,16 @@ def test_nothing_in_a_strangers_receipt_reaches_the_terminal_as_a_control_charac
     write_receipt(packed(dataclasses.replace(told, machine={"cpu": "fast\x1b[2J\u202e"})), receipt)
     out = cli("verify", str(receipt), "--trust", "--no-jail")[1]
     assert "fast⟨U+001B⟩[2J⟨U+202E⟩" in out and "\x1b" not in out and "\u202e" not in out
+
+
+def test_verify_does_not_believe_a_receipt_that_leaves_once_work_out(receipt: Path) -> None:
+    told = read_receipt(receipt)
+    honest = verify.Again(told.speed_up, timed(1.43))
+    assert verify.more_once(told, honest) == ""
+    start = Sample(0, 10**8, 10**8, 0)
+    busy = tuple(
+        dataclasses.replace(bucket, candidate=dataclasses.replace(bucket.candidate, start=start))
+        for bucket in honest.verdict.buckets
+    )
+    found = verify.Again(told.speed_up, dataclasses.replace(honest.verdict, buckets=busy))
+    assert "100.0 ms of work here, where 0.0 ms are claimed" in verify.more_once(told, found)

@@ -13,9 +13,10 @@ from typing import Any
 from rich.console import Console
 
 from outpace.candidate import Candidate, reference
-from outpace.claim import flags_headline
+from outpace.claim import ONCE_WORTH_SAYING, flags_headline
 from outpace.domains.program import ProgramDomain
 from outpace.errors import ReceiptError
+from outpace.judge.accounts import reckon
 from outpace.judge.baseline import beside_best_flags
 from outpace.judge.jail import JailKind, best_jail
 from outpace.judge.judge import Judge
@@ -78,11 +79,12 @@ def verify(
             judge.inspect()
             whole = Again(claim.speed_up, judge.confirm(claim.candidate))
             beside = _beside(claim, judge) if whole.verdict.speed_up is not None else []
+    more = more_once(claim, whole)
     if json:
-        print(json_module.dumps(_as_json(claim, whole, beside), indent=1))
+        print(json_module.dumps({**_as_json(claim, whole, beside), "more_once": more}, indent=1))
     else:
-        print(told(claim, whole, beside))
-    return 0 if all(each.finding.holds for each in (whole, *beside)) else 1
+        print("\n".join(filter(None, (told(claim, whole, beside), more))))
+    return 0 if all(each.finding.holds for each in (whole, *beside)) and not more else 1
 
 
 def told(claim: Receipt, whole: Again, beside: Sequence[Again]) -> str:
@@ -96,6 +98,14 @@ def told(claim: Receipt, whole: Again, beside: Sequence[Again]) -> str:
         lines.append(f"Beside the unchanged reference built with {whose} {shown(' '.join(each.flags))}:")
         lines += _lines(each, " or more" if each.implied else "")
     return "\n".join(lines)
+
+
+def more_once(claim: Receipt, whole: Again) -> str:
+    """That the candidate does far more once per process here than its receipt says; "" where it does not."""
+    said, found = (reckon(buckets, claim.task).once for buckets in (claim.buckets, whole.verdict.buckets))
+    if found - said <= max(ONCE_WORTH_SAYING, said):
+        return ""
+    return f"Once per process it does {found / 1e6:.1f} ms of work here, where {said / 1e6:.1f} ms are claimed: not so"
 
 
 def _lines(again: Again, where: str) -> list[str]:

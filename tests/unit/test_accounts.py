@@ -213,3 +213,70 @@ def test_each_ratio_has_its_bucket_and_long_lives_have_none() -> None:
     found = account((life(), life(CALL / 2)), (long(), long(CALL / 2)), (life(), life(CALL / 2)))
     assert len(found.ratios) == len(found.promised) == len(found.buckets) == 2
     assert all(bucket.reference.opening.calls == 10 for bucket in found.buckets)
+
+
+def wide(number: int) -> tuple[float, float]:
+    """What the calls of an opening and of the turns take in a process whose inputs happen to be large or small."""
+    chance = random.Random(number)
+    return CALL * chance.uniform(0.1, 3), CALL * chance.uniform(0.7, 1.4)
+
+
+def with_inputs_of_wide_sizes(once: float = 0, faster: float = 1) -> Account:
+    """The candidate takes `faster` of the reference's time over the same inputs, after some work done once."""
+    buckets = []
+    for number in range(16):
+        first, usual = wide(number)
+        sides = []
+        for share, extra in ((1.0, 0.0), (faster, once)):
+            opening = round(10 * first * share + extra)
+            turns = tuple(Sample(CALLS, *(round(CALLS * usual * share * by),) * 2, 0) for by in (1.3, 0.8))
+            sides.append(Life(Sample(10, opening, opening, 0), turns))
+        buckets.append(Bucket(sides[0], sides[1], 1, sides[0].turns[-1]))
+    return reckon(buckets, dataclasses.replace(TASK, timing=Timing(lifetime=100)))
+
+
+def test_inputs_of_wide_sizes_are_no_noise_that_hides_once_work() -> None:
+    assert with_inputs_of_wide_sizes().once == 0
+    assert with_inputs_of_wide_sizes(faster=0.5).once == pytest.approx(0, abs=0.05 * CALL)
+    assert with_inputs_of_wide_sizes(once=5 * CALL).once > 4.5 * CALL
+
+
+def test_once_work_before_the_first_call_is_measured_by_itself() -> None:
+    start = Sample(0, 10**8, 10**8, 0)
+    found = account(*[(life(), dataclasses.replace(life(), start=start))] * 8)
+    assert found.once == near(1e8)
+    assert account(*[(dataclasses.replace(life(), start=start), life(once=1e8))] * 8).once == 0, "both do it once"
+
+
+def test_a_minority_of_processes_that_do_something_once_is_charged_too() -> None:
+    pairs = [(life(), life(once=1e8 if number % 3 == 0 else 0)) for number in range(16)]
+    assert account(*pairs).once > 2e7
+
+
+def test_sleeping_before_the_first_call_is_once_work() -> None:
+    asleep = Sample(0, 3 * 10**9, 10**6, 0)
+    awake = Sample(0, 10**6, 10**6, 0)
+    pairs = [(dataclasses.replace(life(), start=awake), dataclasses.replace(life(), start=asleep))] * 8
+    assert account(*pairs).once == near(3e9)
+
+
+def test_what_is_put_off_shows_in_long_processes_though_inputs_vary() -> None:
+    buckets = []
+    for number in range(16):
+        _, usual = wide(number)
+        reference, candidate = (
+            Life(
+                Sample(10, *(round(10 * usual * share),) * 2, 0),
+                (Sample(CALLS, *(round(CALLS * usual * share),) * 2, 0),) * 2,
+            )
+            for share in (1, 0.8)
+        )
+        buckets.append(Bucket(reference, candidate, 1, reference.turns[-1]))
+    long_one = Bucket(long(), dataclasses.replace(life(0.8 * CALL), opening=long().opening), 1, long().turns[-1])
+    assert math.exp(float(min(reckon([*buckets, long_one], TASK).ratios))) < 1.04
+    assert reckon([*buckets, long_one], TASK).falls == near(-math.log(0.8))
+
+
+def test_converting_much_asks_for_a_larger_gain() -> None:
+    pairs = [Bucket(life(), life(CALL / 2), 1, converting=CALL // 10)] * 8
+    assert reckon(pairs, TASK).margin == pytest.approx(1 + (170 + 2 * CALL / 10) / (CALL / 2))

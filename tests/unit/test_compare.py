@@ -232,3 +232,28 @@ def test_where_the_reference_jumps_an_answer_may_be_on_either_side_and_nowhere_e
 
 def test_of_answers_that_are_let_pass_nothing_is_asked() -> None:
     assert disagreement(np.array([1.0]), np.array([1.5]), 1e-9, moved=lambda: None) == ""
+
+
+def test_the_order_of_a_dict_counts() -> None:
+    assert difference({"b": 1, "a": 2}, {"b": 1, "a": 2}) == ""
+    assert "another order" in difference({"b": 1, "a": 2}, {"a": 2, "b": 1})
+
+
+def test_bools_are_compared_by_their_bytes() -> None:
+    right = np.array([True, False, True])
+    odd = np.array([4, 0, 1], np.uint8).view(bool)
+    assert difference(right, right.copy()) == ""
+    assert "[0] is 4 where 1 is expected" in difference(right, odd)
+
+
+@pytest.mark.parametrize(("right", "got"), [(0.0, -0.0), ([0.0] * 20, [-0.0] * 20), (np.zeros(3), -np.zeros(3))])
+def test_the_sign_of_a_zero_counts_where_numbers_must_be_equal(right: Any, got: Any) -> None:
+    assert "is -0.0 where 0.0 is expected" in difference(right, got)
+    assert difference(right, got, 1e-9) == ""
+
+
+def test_a_large_real_part_makes_no_room_for_a_wrong_imaginary_one() -> None:
+    right = np.array([1e6 + 1e-3j, 2e6 - 1e-3j])
+    assert difference(right, right + 1e-1, 1e-6) == ""
+    assert "answer.imag[0] is 0.0 where 0.001" in difference(right, right.real.astype(complex), 1e-6)
+    assert "answer.imag" in difference(complex(right[0]), complex(1e6), 1e-6)

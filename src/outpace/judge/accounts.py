@@ -222,7 +222,8 @@ def _asides(buckets: Sequence[Bucket], parallel: bool) -> Numbers:
     extra: Numbers = np.zeros(len(buckets))
     for at, bucket in enumerate(buckets):
         for reference, candidate in zip(bucket.reference.asides, bucket.candidate.asides, strict=True):
-            extra[at] += max(clock(candidate, parallel=parallel) - clock(reference, parallel=parallel), 0)
+            slept = 0 if parallel else _idle(candidate) - _idle(reference)
+            extra[at] += max(clock(candidate, parallel=parallel) - clock(reference, parallel=parallel) + slept, 0)
     return extra
 
 

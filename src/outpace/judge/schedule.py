@@ -30,6 +30,8 @@ class Plan:
     # Edge cases that take little beside a turn stand anywhere; dear ones in turns that are not timed.
     light: tuple[Input, ...] = ()
     dear: tuple[Input, ...] = ()
+    # Seconds that the reference takes over the dearest of them.
+    dearest: float = 0.0
     # Calls over which once-work is spread, and the longest opening for which there is time, in questions.
     lifetime: float = math.inf
     longest: int = 1

@@ -117,11 +117,12 @@ class Stopwatch:
         # The reference alone first: how long answers are shows in what is mapped for a worker, and a candidate could
         # tell by that whether anything was known of them, that is, whether it is being rehearsed.
         with self._pair(rng, sides=(0,)) as alone:
-            self._measure_answers(alone.ask(0, self._lot(met, setup)))
+            first = alone.ask(0, self._lot(met, setup))
+            self._measure_answers(first)
         with self._pair(rng) as pair:
             # In as many turns as in any other process.
             for part in (self._lot([], setup), *self._parted(met, rng)):
-                heard = [pair.ask(side, part) for side in (0, 1)]
+                heard = [pair.ask(side, part, first.sample.wall / 1e9) for side in (0, 1)]
                 self._check(part, *heard)
             costs = [self._seconds(pair.ask(0, self._lot([edge])).sample) for edge in edges]
             seconds = self._seconds(pair.ask(0, self._lot(self._fresh(1, rng))).sample)
@@ -160,6 +161,7 @@ class Stopwatch:
             question,
             light=tuple(edge for edge, seconds in edges if seconds <= light),
             dear=tuple(edge for edge, seconds in edges if seconds > light),
+            dearest=max((seconds for _, seconds in edges), default=0.0),
             lifetime=lifetime,
             longest=max(int(longest), 1),
             note=note,
@@ -214,7 +216,7 @@ class Stopwatch:
             for number in range(TURNS + 1):
                 if number == aside_at:
                     aside = self._lot(with_edges(self._fresh(turn_length(plan, rng), rng), dear, rng))
-                    asides.add(turn(aside, int(rng.integers(2)), math.inf))
+                    asides.add(turn(aside, int(rng.integers(2)), plan.dearest + plan.seconds * len(aside.questions)))
                 if number < TURNS:
                     turns.add(usual(timed[number], first if number % 2 == 0 else 1 - first))
             again = pair.ask(0, timed[-1], plan.seconds * lengths.turn).sample

@@ -413,7 +413,7 @@ def test_a_python_reference_that_changes_its_arguments_is_refused(jail: JailKind
 
 
 def test_a_python_task_that_is_mostly_conversion_is_refused(jail: JailKind, judge_of: MakeJudge) -> None:
-    make_input = "def make_input(rng):\n    return {'x': rng.random(30000).tolist()}\n"
+    make_input = "def make_input(rng):\n    return {'x': rng.random(4000).tolist()}\n"
     judge = judge_of(python_task("def solve(x):\n    return [x[0], x[-1]]\n", make_input), jail)
     with pytest.raises(TaskError, match="converting arguments and answers takes"):
         judge.inspect()

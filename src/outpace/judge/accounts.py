@@ -55,8 +55,8 @@ class Account:
     margin: float = math.inf
     # What the reference takes to convert the arguments and the answer of a call.
     converting: float = 0.0
-    # By how much long processes fall short of the others (log ratio), noise included.
-    falls: float = -math.inf
+    # The mean log ratio of long processes, noise included.
+    lasting: float = math.inf
 
     @property
     def pays_after(self) -> int | None:
@@ -83,8 +83,8 @@ def reckon(buckets: Sequence[Bucket], task: Task) -> Account:
     # A burst of other work looks like a rare, dear call; only what noise does not explain is held against anybody.
     rare = typical - math.log(reference.sum() / candidate.sum()) - noise / math.sqrt(len(logs))
     long = _long(usable)
-    falls = typical - _late(usable, long, reference / calls, candidate / calls, parallel=parallel)
-    late = falls - noise / math.sqrt(max(int(long.sum()), 1))
+    lasting = _late(usable, long, reference / calls, candidate / calls, parallel=parallel)
+    late = typical - lasting - noise / math.sqrt(max(int(long.sum()), 1))
     waits = 0.0 if parallel else math.log1p(_waits(usable))
     hidden = max(rare, late, 0.0) + waits
     each = float(np.median(reference / calls))
@@ -112,7 +112,7 @@ def reckon(buckets: Sequence[Bucket], task: Task) -> Account:
         spread_over(whole),
         _margin(task, taken, converting),
         converting,
-        falls,
+        lasting,
     )
 
 

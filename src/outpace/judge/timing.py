@@ -22,7 +22,7 @@ import numpy as np
 from outpace.domains.base import Domain, Input
 from outpace.errors import HarnessError, TaskError
 from outpace.judge import statistics
-from outpace.judge.accounts import LIFETIME_NS, PROCESS_NOISE, clock, reckon
+from outpace.judge.accounts import LIFETIME_NS, clock, reckon
 from outpace.judge.doubts import Doubts
 from outpace.judge.feeder import Lot
 from outpace.judge.inputs import edge_inputs, make_input, make_setup
@@ -43,7 +43,7 @@ TURN_BYTES = 64 * MIB
 LONG_SECONDS = 8.0
 # One verdict in so many has a long process. A confirmation always has one.
 LONG_EVERY = 16
-# Long processes that are asked where the first falls short of the others, or where memory grew in most short ones.
+# Long processes that are asked where the first is no win by itself, or where memory grew in most short ones.
 LONG_LIVES = 3
 # Once-work beyond this share of the time of the longest process seen calls for a longer one.
 ONCE_MATTERS = 0.002
@@ -259,12 +259,12 @@ class Stopwatch:
             # Once-work is spread over no more calls than a process was seen to make: where it matters, one lives long.
             matters = account.once > ONCE_MATTERS * account.candidate * account.lifetime
             if not lived and promise.speed_up is not None and promise.speed_up.win and (wanted or matters):
-                # One that falls short of the others may only be unlucky: others of its age are asked too.
+                # One that would be no win by itself may only be unlucky: others of its age are asked too.
                 for _ in range(LONG_LIVES):
                     buckets.append(self.bucket(plan, long=True))
                     limit += 1
                     account = reckon(buckets, task)
-                    if account.falls < PROCESS_NOISE:
+                    if account.lasting > math.log(account.margin):
                         break
                 lived = True
             decision = statistics.decide(account.ratios, account.margin)

@@ -48,10 +48,13 @@ bool empty_folder(Descriptor folder, int levels) {
     }
     const int number = folder.release();  // closed with the listing
     bool all = true;
-    while (const dirent* entry = readdir(listing.get())) {
-        const std::string_view name = entry->d_name;
-        if (name != "." && name != "..") {
-            all = remove_tree(number, entry->d_name, levels) && all;
+    // Twice: what is removed while a folder is listed may hide another entry from the listing.
+    for (int pass = 0; pass < 2; ++pass, rewinddir(listing.get())) {
+        while (const dirent* entry = readdir(listing.get())) {
+            const std::string_view name = entry->d_name;
+            if (name != "." && name != "..") {
+                all = remove_tree(number, entry->d_name, levels) && all;
+            }
         }
     }
     return all;

@@ -24,6 +24,7 @@ constexpr std::uint32_t wants_reply = 2;  // say DONE on the socket too: whoever
 constexpr std::uint32_t fetches = 4;      // parts of the answer may be left where they lie
 constexpr std::uint32_t sleep_next = 8;   // fall asleep at once after the answer
 constexpr std::uint32_t converts = 16;    // convert everything once more, and say on the desk what that took
+constexpr std::uint32_t unchanged = 32;   // and fail where a call has changed its arguments
 
 // The first page of the output region; answers begin behind it. The feeder lays a question down and writes
 // its nonce last; the worker answers and writes the same nonce back last. Then it sleeps: a function worker

@@ -166,6 +166,10 @@ class CommandServer {
             if (part.kind == static_cast<std::uint32_t>(PartKind::standard_output)) {
                 captured = Descriptor(memfd_create("stdout", MFD_CLOEXEC));
                 written = write_only(captured);
+                if (!written.open()) {
+                    throw Trouble{Status::call_failed, index,
+                                  std::string("cannot make standard output: ") + std::strerror(errno)};
+                }
             }
         }
         std::vector<char*> arguments(options_.target.begin(), options_.target.end() - 1);

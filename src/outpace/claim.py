@@ -60,7 +60,7 @@ def once(buckets: Sequence[Bucket], task: Task) -> str:
 def converting(buckets: Sequence[Bucket], task: Task) -> str:
     """How much of the winner's time goes into arguments and answers, where that is much; "" where it is not."""
     account = reckon(buckets, task)
-    if account.converting < CONVERTING_WORTH_SAYING * account.candidate:
+    if not account.converting > CONVERTING_WORTH_SAYING * account.candidate:
         return ""
     return (
         f"Of its {account.candidate / 1e3:,.0f} us a call, converting arguments and answers takes "

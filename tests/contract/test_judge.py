@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 
@@ -417,3 +418,24 @@ def test_a_python_task_that_is_mostly_conversion_is_refused(jail: JailKind, judg
     judge = judge_of(python_task("def solve(x):\n    return [x[0], x[-1]]\n", make_input), jail)
     with pytest.raises(TaskError, match="converting arguments and answers takes"):
         judge.inspect()
+
+
+def test_samples_of_a_command_and_of_threads_can_be_kept(jail: JailKind, judge_of: MakeJudge) -> None:
+    program = "#include <stdio.h>\nint main(void) { return getchar() == EOF; }\n"
+    command = command_task(program, "def make_input(rng):\n    return {'stdin': rng.bytes(8)}\n")
+    threads = c_task(SUM, SUM_FUNCTION, SUM_JUDGE, checking=TOLERANT, limits=f"{LIMITS}\nthreads = 2")
+    for task in (command, threads):
+        judge = judge_of(task, jail)
+        programs = (judge.domain.program(jail, judge._reference_folder()),) * 2
+        watch = Stopwatch(judge.domain, jail, programs, judge.cores, 1)
+        bucket = watch.bucket(watch.rehearse())
+        samples = (bucket.again, bucket.candidate.start, bucket.reference.start, *bucket.candidate.turns)
+        assert all(number >= 0 for sample in samples for number in dataclasses.astuple(sample))
+
+
+def test_sets_have_one_order_in_all_processes(jail: JailKind, judge_of: MakeJudge) -> None:
+    source = "def solve(words):\n    return list(set(words))\n"
+    make_input = "def make_input(rng):\n    return {'words': [str(number) for number in rng.integers(0, 1000, 100)]}\n"
+    judge = judge_of(python_task(source, make_input), jail)
+    programs = (judge.domain.program(jail, judge._reference_folder()),) * 2
+    Stopwatch(judge.domain, jail, programs, judge.cores, 1).rehearse()

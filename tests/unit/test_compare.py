@@ -257,3 +257,8 @@ def test_a_large_real_part_makes_no_room_for_a_wrong_imaginary_one() -> None:
     assert difference(right, right + 1e-1, 1e-6) == ""
     assert "answer.imag[0] is 0.0 where 0.001" in difference(right, right.real.astype(complex), 1e-6)
     assert "answer.imag" in difference(complex(right[0]), complex(1e6), 1e-6)
+
+
+def test_a_part_that_is_zero_by_symmetry_may_hold_a_rounding_error_of_the_whole() -> None:
+    assert difference(np.array([3 + 0j]), np.array([3 + 1e-17j]), 1e-9) == ""
+    assert "answer.imag" in difference(np.array([3 + 0j]), np.array([3 + 1e-12j]), 1e-9)

@@ -198,3 +198,9 @@ def test_what_marshal_would_take_for_bytes_is_refused_even_without_numpy(
     monkeypatch.delitem(sys.modules, "numpy")
     with pytest.raises(wire.WireError, match="cannot be sent"):
         answer(value)
+
+
+def test_arguments_that_changed_places_are_not_the_same() -> None:
+    one, other = np.arange(3), np.arange(3)
+    assert wire.plain({"rows": [one, other]}) == wire.plain({"rows": [one, other]})
+    assert wire.plain({"rows": [one, other]}) != wire.plain({"rows": [other, one]})

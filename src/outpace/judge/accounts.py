@@ -29,9 +29,15 @@ NOISE_FACTOR = 3.0
 HANDOVER_NS = {"c": (150, 20), "python": (5000, 3000), "command": (0, 0)}
 # A candidate that took its worker over could read and write the packed form of lists, dicts and texts instead of the
 # objects: it would save the conversion, and about as much again for reading and making them.
-CONVERTED_TWICE = 2
+CONVERSIONS_SKIPPED = 2
+# What starting a process may take more or less by chance, in most buckets.
+START_NOISE_NS = 100_000
+# Beyond this (log ratio) nothing is excused as noise, however noisy the machine is.
+NOISE_MOST = 0.1
 # By how much a process may be faster or slower than others by chance, by where its memory lies, say (log ratio).
 PROCESS_NOISE = 0.01
+# Long processes that are asked where the first is no win by itself, or where memory grew in most short ones.
+LONG_LIVES = 3
 # An opening of this many times the calls of the timed turns tells how a process does late in its life.
 LATE = 4
 
@@ -79,14 +85,16 @@ def reckon(buckets: Sequence[Bucket], task: Task) -> Account:
     handed = calls * _handover(task) if task.entry.kind == "c" else np.zeros(len(calls))
     logs = np.log(reference / candidate)
     typical = float(np.median(logs))
-    noise = NOISE_FACTOR * min(_spread(logs), max(_unrest(usable, parallel=parallel), PROCESS_NOISE))
+    noise = min(NOISE_FACTOR * min(_spread(logs), max(_unrest(usable, parallel=parallel), PROCESS_NOISE)), NOISE_MOST)
     # A burst of other work looks like a rare, dear call; only what noise does not explain is held against anybody.
-    rare = typical - math.log(reference.sum() / candidate.sum()) - noise / math.sqrt(len(logs))
+    rare = _beyond(typical - math.log(reference.sum() / candidate.sum()), noise / math.sqrt(len(logs)))
     long = _long(usable)
     lasting = _late(usable, long, reference / calls, candidate / calls, parallel=parallel)
-    late = typical - lasting - noise / math.sqrt(max(int(long.sum()), 1))
+    lives = int(long.sum())
+    # As many as that are asked only where one was no win: what they say counts without an allowance.
+    late = max(_beyond(typical - lasting, 0.0 if lives >= LONG_LIVES else noise / math.sqrt(max(lives, 1))), 0.0)
     waits = 0.0 if parallel else math.log1p(_waits(usable))
-    hidden = max(rare, late, 0.0) + waits
+    hidden = max(rare, late) + waits
     each = float(np.median(reference / calls))
     once, whole = 0.0, math.inf
     if task.entry.kind != "command":  # each call of which is a whole process: there is nothing to spread
@@ -124,7 +132,7 @@ def _handover(task: Task) -> float:
 
 def _margin(task: Task, call: float, converting: float) -> float:
     """What a win must be faster than: the task's margin, or what skipping handover and conversion may give."""
-    skipped = _handover(task) + CONVERTED_TWICE * converting
+    skipped = _handover(task) + CONVERSIONS_SKIPPED * converting
     return max(task.timing.margin, 1 + skipped / max(call, 1.0))
 
 
@@ -144,6 +152,14 @@ def _unrest(buckets: Sequence[Bucket], *, parallel: bool) -> float:
         for samples in ([bucket.reference.turns[-1] for bucket in buckets], [bucket.again for bucket in buckets])
     )
     return _spread(np.log(first / again))
+
+
+def _beyond(found: float, noise: float) -> float:
+    """What was found, all of it, if noise does not explain it; else nothing.
+
+    Were the noise taken off, a noisy machine would pay for a part of what was put off or done beforehand.
+    """
+    return found if found > noise else 0.0
 
 
 def _noise(of_the_reference: Numbers) -> float:
@@ -191,17 +207,19 @@ def _extra(buckets: Sequence[Bucket], reference: Numbers, candidate: Numbers, *,
     openings = [np.array([clock(life.opening, parallel=parallel) for life in side], dtype=float) for side in lives]
     beyond = _once(buckets, reference, 0, parallel)
     taken = candidate / reference
-    # Where the reference does something once in its first calls, a share of it alone would be taken off here.
+    # `taken * opening` takes off only a share of what the reference did once in its first calls; take off the rest.
     own = max(float(np.median(beyond)) - _noise(beyond), 0.0)
-    first = openings[1] - taken * openings[0] - (1 - taken) * own + _asides(buckets, parallel)
-    # Noise of the candidate's own making hides nothing: that of the reference bounds it.
-    restless = max(_unrest(buckets, parallel=parallel), PROCESS_NOISE) * float(np.median(openings[0]))
-    noise = _noise(starts[0]) + min(NOISE_FACTOR * math.sqrt(2 / len(buckets)) * restless, _noise(first))
-    once = max(_typical(starts[1] - starts[0] + first) - noise, 0.0)
+    first = openings[1] - taken * openings[0] - (1 - taken) * own
+    # Noise of the candidate's own making hides nothing, nor do set-ups of many sizes: that of the reference bounds it.
+    restless = NOISE_FACTOR * max(_unrest(buckets, parallel=parallel), PROCESS_NOISE)
+    by_chance = restless * math.sqrt(2 / len(buckets))
+    begun = min(_noise(starts[0]), max(by_chance * float(np.median(starts[0])), START_NOISE_NS))
+    noise = begun + min(by_chance * float(np.median(openings[0])), _noise(first))
+    once = _beyond(_typical(starts[1] - starts[0] + first), noise) + _asides(buckets, restless, parallel=parallel)
     if parallel:
         return once
     idle = [np.array([_idle(life.start) + _idle(life.opening) for life in side], dtype=float) for side in lives]
-    return once + max(_typical(idle[1] - idle[0]) - _noise(idle[0]), 0.0)
+    return once + _beyond(_typical(idle[1] - idle[0]), _noise(idle[0]))
 
 
 def _typical(values: Numbers) -> float:
@@ -217,14 +235,18 @@ def _long(buckets: Sequence[Bucket]) -> npt.NDArray[np.bool_]:
     return long & (not long.all())
 
 
-def _asides(buckets: Sequence[Bucket], parallel: bool) -> Numbers:
-    """What the candidate took longer than the reference over turns that are not timed: work done once, if anything."""
-    extra: Numbers = np.zeros(len(buckets))
-    for at, bucket in enumerate(buckets):
+def _asides(buckets: Sequence[Bucket], restless: float, *, parallel: bool) -> float:
+    """What the candidate took longer over turns that are not timed, as if all processes had such a turn's share of it."""
+    extra, taken = [], []
+    for bucket in buckets:
         for reference, candidate in zip(bucket.reference.asides, bucket.candidate.asides, strict=True):
             slept = 0 if parallel else _idle(candidate) - _idle(reference)
-            extra[at] += max(clock(candidate, parallel=parallel) - clock(reference, parallel=parallel) + slept, 0)
-    return extra
+            taken.append(clock(reference, parallel=parallel))
+            extra.append(clock(candidate, parallel=parallel) - taken[-1] + slept)
+    if not extra:
+        return 0.0
+    noise = restless * math.sqrt(2 / len(extra)) * float(np.median(taken))
+    return max(_beyond(float(np.median(extra)), noise), 0.0) * len(extra) / len(buckets)
 
 
 def _late(
@@ -260,8 +282,8 @@ def _waits(buckets: Sequence[Bucket]) -> float:
         np.array([sum(map(_idle, _side(bucket, side).turns)) for bucket in buckets]) / spent for side in (0, 1)
     )
     excess = candidate - reference
-    by_mean = float(excess.mean()) - NOISE_FACTOR * math.sqrt(2 / len(excess)) * float(reference.std())
-    return max(float(np.median(excess)) - _noise(reference), by_mean, 0.0)
+    by_mean = _beyond(float(excess.mean()), NOISE_FACTOR * math.sqrt(2 / len(excess)) * float(reference.std()))
+    return max(_beyond(float(np.median(excess)), _noise(reference)), by_mean)
 
 
 def _idle(sample: Sample) -> int:

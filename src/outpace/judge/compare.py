@@ -155,16 +155,22 @@ def _alike(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
 
 
 def _inexact_difference(
-    expected: npt.NDArray[Any], got: npt.NDArray[Any], rule: _Rule, moved: Sequence[npt.NDArray[Any]], where: str
+    expected: npt.NDArray[Any],
+    got: npt.NDArray[Any],
+    rule: _Rule,
+    moved: Sequence[npt.NDArray[Any]],
+    where: str,
+    more: Any = 0.0,
 ) -> str:
     if expected.dtype.kind == "c":
         # Two numbers, each for itself: a large real part must not make room for errors in a small imaginary one.
+        # But a rounding error of the whole may fall on either: a part that is 0 by symmetry never moves.
+        with np.errstate(all="ignore"):
+            whole = MOVEMENTS * float(np.finfo(expected.dtype).eps) * np.minimum(np.abs(expected), _LARGEST)
         return _first(
-            _inexact_difference(part(expected), part(got), rule, list(map(part, moved)), f"{where}.{name}")
+            _inexact_difference(part(expected), part(got), rule, list(map(part, moved)), f"{where}.{name}", whole)
             for name, part in (("real", np.real), ("imag", np.imag))
         )
-    # Doubles, for a float16 has overflowed long before the bound has. What overflows even so is told below.
-    wide = np.float64
     with np.errstate(all="ignore"):
         same = got == expected
         if not (rule.tolerance or rule.floor):
@@ -172,15 +178,16 @@ def _inexact_difference(
         bad = np.asarray(~(same | (np.isnan(got) & np.isnan(expected))))
         if not bad.any():
             return ""
-        right = expected.astype(wide)
-        error = np.abs(got.astype(wide) - right)
         if not (rule.tolerance or rule.floor):
             return _first_bad(expected, got, bad, rule.told(0.0), where)
-        allowed = rule.tolerance * np.minimum(np.abs(right), _LARGEST) + rule.floor
+        # Doubles, for a float16 has overflowed long before the bound has. What overflows even so is told below.
+        right = expected.astype(np.float64)
+        error = np.abs(got.astype(np.float64) - right)
+        allowed = rule.tolerance * np.minimum(np.abs(right), _LARGEST) + rule.floor + more
         if moved:
             movement = _movement(_distances(right, moved, right))
             allowed = allowed + MOVEMENTS * _share(expected, moved, rule.step) * movement
-            error = np.minimum(error, _distances(got.astype(wide), moved, right).min(axis=0))
+            error = np.minimum(error, _distances(got.astype(np.float64), moved, right).min(axis=0))
         bad &= ~(np.isfinite(right) & np.isfinite(error) & (error <= allowed))
     return _first_bad(expected, got, bad, rule.told(float(_at_first(allowed, bad))) if bad.any() else "", where)
 

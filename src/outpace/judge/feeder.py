@@ -26,7 +26,7 @@ ANSWER_LIMIT = 512 << 20
 # Questions and answers up to this are copied in some tenths of a microsecond, in which nothing can be done.
 SMALL = 8192
 _ANY_LENGTH = 2**64 - 1
-_SETUP, _CONVERTS = 1, 16
+_SETUP, _CONVERTS, _UNCHANGED = 1, 16, 32
 _QUESTION = np.dtype(
     [
         ("data", "<u8"),
@@ -99,11 +99,17 @@ class Turn:
 class Lot:
     """Questions made ready for the feeder; both workers of a pair are asked the same lot.
 
-    With `converts` a Python worker says beside each answer what converting took; only the reference is asked that.
+    With `converts` a Python worker says beside each answer what converting took; only the first side is asked that.
+    With `unchanged` it also fails where a call has changed its arguments.
     """
 
     def __init__(
-        self, questions: Sequence[Question], inputs: Sequence[Mapping[str, Any]], *, converts: bool = False
+        self,
+        questions: Sequence[Question],
+        inputs: Sequence[Mapping[str, Any]],
+        *,
+        converts: bool = False,
+        unchanged: bool = False,
     ) -> None:
         self.questions = tuple(questions)
         self.inputs = tuple(inputs)
@@ -114,7 +120,7 @@ class Lot:
         self._data = [np.frombuffer(question.data, np.uint8) for question in questions]
         self._blank = [np.frombuffer(question.blank, np.uint8) for question in questions]
         lengths = (_ANY_LENGTH if q.answer_bytes is None else q.answer_bytes for q in questions)
-        flags = _CONVERTS if converts else 0
+        flags = _CONVERTS * converts | _UNCHANGED * unchanged
         self.rows = np.array(
             [
                 (

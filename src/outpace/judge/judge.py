@@ -117,7 +117,9 @@ class Judge:
             folder = self._build(candidate)
             programs = (self.domain.program(self.jail, rival), self.domain.program(self.jail, folder))
             with self._timing() as waited:
-                watch = Stopwatch(self.domain, self.jail, programs, self.cores, _secret_seed())
+                watch = Stopwatch(
+                    self.domain, self.jail, programs, self.cores, _secret_seed(), trusted=baseline is None
+                )
                 self._say("checking")
                 plan = watch.rehearse()
                 timed = watch.time(plan, lambda count: self._say(f"timing, bucket {count}"), long=long)

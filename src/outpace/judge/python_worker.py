@@ -28,7 +28,7 @@ PIECE = struct.Struct("<QQQ")
 # Where an array keeps the address of its elements: right behind what every object has. To ask for the address itself
 # makes a dozen objects, after every call and with cold caches.
 POINTER_AT = object.__basicsize__
-SETUP, WANTS_REPLY, FETCHES, CONVERTS = 1, 2, 4, 16
+SETUP, WANTS_REPLY, FETCHES, CONVERTS, UNCHANGED = 1, 2, 4, 16, 32
 POPULATE_READ, POPULATE_WRITE = 22, 23  # MADV_POPULATE_*, which the mmap module does not name
 DONE, READY, LOAD_FAILED, CALL_FAILED = 0, 2, 3, 6
 CHANGED = "it changes its arguments, which is no part of its answer: return what it changes, or change a copy"
@@ -90,7 +90,7 @@ def main() -> None:
                         given, _ = unpack(view, first)
                         pack_into(answer, answers, begin + LENGTH.size, [] if flags & FETCHES else None)
                         spent += time.perf_counter_ns() - clock
-                        if wire.plain(values) != wire.plain(given):
+                        if flags & UNCHANGED and wire.plain(values) != wire.plain(given):
                             raise ValueError(CHANGED)
                     answer = None  # freed before the next call, which may want the memory
                 if flags & CONVERTS:

@@ -22,7 +22,7 @@ import numpy as np
 from outpace.domains.base import Domain, Input
 from outpace.errors import HarnessError, TaskError
 from outpace.judge import statistics
-from outpace.judge.accounts import LIFETIME_NS, clock, reckon
+from outpace.judge.accounts import LIFETIME_NS, LONG_LIVES, clock, reckon
 from outpace.judge.doubts import Doubts
 from outpace.judge.feeder import Lot
 from outpace.judge.inputs import edge_inputs, make_input, make_setup
@@ -43,8 +43,6 @@ TURN_BYTES = 64 * MIB
 LONG_SECONDS = 8.0
 # One verdict in so many has a long process. A confirmation always has one.
 LONG_EVERY = 16
-# Long processes that are asked where the first is no win by itself, or where memory grew in most short ones.
-LONG_LIVES = 3
 # Once-work beyond this share of the time of the longest process seen calls for a longer one.
 ONCE_MATTERS = 0.002
 # A short opening has up to so many turns.
@@ -89,8 +87,12 @@ class Stopwatch:
         programs: tuple[Program, Program],
         cores: Sequence[int],
         seed: int,
+        *,
+        trusted: bool = True,
     ) -> None:
+        """`trusted` where the first program is the task's reference, and not a candidate in its place."""
         self._domain = domain
+        self._trusted = trusted
         self._kind = kind
         self._programs = programs
         self._cores = cores
@@ -101,6 +103,8 @@ class Stopwatch:
         self._question_bytes = 0
         self._answer_bytes = 0
         self._set_up: list[Question] = []
+        # Seconds that the reference takes over a call, once that is known.
+        self._usual = math.inf
         self.doubts = Doubts(domain, self.reference_answers, np.random.default_rng(seed))
         # By how many bytes per call the candidate's memory grew in each bucket.
         self._growth: list[float] = []
@@ -111,6 +115,7 @@ class Stopwatch:
         """Check the candidate on all edge cases and some inputs, and plan the buckets by what the reference takes."""
         rng, _ = self._chance()
         edges = list(edge_inputs(self._domain))
+        self.doubts.edges = set(map(id, edges))
         # The candidate meets everything at random places, as in any other process.
         met = with_edges(self._fresh(REHEARSED, rng), edges, rng, most=len(edges))
         setup = self._setup(rng)
@@ -138,6 +143,7 @@ class Stopwatch:
     def _plan(self, reference: float, candidate: float, making: float, edges: list[tuple[Input, float]]) -> Plan:
         """Questions per turn, from the seconds of both sides over one call and those it takes to make a question."""
         timing = self._domain.task.timing
+        self._usual = reference
         question, sample = reference * self._bundle, timing.sample_ms / 1e3
         wanted = sample / question
         # A tenfold gain shortens the candidate's turn tenfold: lengthen both, but the reference's at most fivefold.
@@ -237,7 +243,8 @@ class Stopwatch:
         """What it takes the reference to convert the arguments and the answer of a call, in nanoseconds."""
         if self._domain.task.entry.kind != "python":
             return 0
-        again = Lot(asked.questions[: max(CONVERTED // self._bundle, 1)], asked.inputs, converts=True)
+        count = max(CONVERTED // self._bundle, 1)
+        again = Lot(asked.questions[:count], asked.inputs, converts=True, unchanged=self._trusted)
         return pair.ask(0, again).converting // again.calls
 
     def time(self, plan: Plan, progress: Callable[[int], None] | None = None, *, long: bool = False) -> Timed:
@@ -264,7 +271,7 @@ class Stopwatch:
                     buckets.append(self.bucket(plan, long=True))
                     limit += 1
                     account = reckon(buckets, task)
-                    if account.lasting > math.log(account.margin):
+                    if math.log(account.margin) < account.lasting < math.inf:
                         break
                 lived = True
             decision = statistics.decide(account.ratios, account.margin)
@@ -351,7 +358,7 @@ class Stopwatch:
         doubts = [doubt for doubt in found if doubt is not None]
         if doubts:
             size = max(self._question_bytes, self._answer_bytes)
-            self.doubts.settle(doubts, self._seconds(reference.sample), size)
+            self.doubts.settle(doubts, min(self._seconds(reference.sample), self._usual), size)
 
     def _measure_answers(self, reference: Heard) -> None:
         self._answer_bytes = max(self._answer_bytes, *map(len, reference.answers), 0)

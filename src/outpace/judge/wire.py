@@ -119,7 +119,10 @@ def pack_into(value: Any, region: memoryview, at: int, apart: list[Any] | None =
 def _apart(value: Any) -> tuple[Any, _Found]:
     """A value without its arrays, and the arrays with their paths."""
     found: _Found = []
-    return _without_arrays(value, (), found), found
+    try:
+        return _without_arrays(value, (), found), found
+    except RecursionError:
+        raise WireError("an answer nested so deeply cannot be sent") from None
 
 
 def _marshalled(pair: tuple[Any, list[Any]]) -> bytes:
@@ -133,8 +136,10 @@ def _marshalled(pair: tuple[Any, list[Any]]) -> bytes:
 
 
 def plain(value: Any) -> bytes:
-    """The bytes of a value without its arrays, which nobody can change: equal for equal values."""
-    return _marshalled((_apart(value)[0], []))
+    """The bytes of a value with where its arrays lie, whose elements nobody can change: equal for equal arguments."""
+    rest, found = _apart(value)
+    places = [(path, array.dtype.str, array.shape, array.__array_interface__["data"][0]) for path, array in found]
+    return _marshalled((rest, places))
 
 
 def unpack(data: memoryview, offset: int) -> tuple[Any, int]:

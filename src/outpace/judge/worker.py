@@ -231,7 +231,7 @@ class Worker:
         # Fresh pages of zeros that nobody wrote would otherwise be ours to pay for.
         faults = turn.faults * FAULT_NS
         wall, self._loading = turn.wall + self._loading + faults, 0
-        sample = Sample(lot.calls, wall, turn.cpu - self._cpu_mark + faults, min(turn.delay, turn.wall - 1))
+        sample = Sample(lot.calls, wall, turn.cpu - self._cpu_mark + faults, max(min(turn.delay, turn.wall - 1), 0))
         self._cpu_mark = turn.cpu
         if self.program.serves_processes:
             sample = _of_processes(lot, turn.answers)
@@ -369,4 +369,4 @@ def _of_processes(lot: Lot, answers: Sequence[memoryview]) -> Sample:
         assert question.usage is not None
         spent += question.usage(answer)
     cpu, wall, delay = (int(number) for number in spent)
-    return Sample(lot.calls, wall, cpu, min(delay, wall - 1))
+    return Sample(lot.calls, wall, cpu, max(min(delay, wall - 1), 0))

@@ -111,8 +111,8 @@ class ProgramDomain:
         regions = ("socket", "input", "output", "input_bytes", "output_bytes", "populate_input", "populate_output")
         called = (f"{place.seen_as(kind)}/{entry.module}", entry.function, entry.setup)
         folders = dict.fromkeys(str(Path(bind.seen_as(kind)).parent) for bind in interpreter.packages)
-        # No site-packages but those that are named. The environment is ours: it fixes the seed of hashes, so that sets have
-        # one order in all processes, and -I would ignore it.
+        # No site-packages but those that are named. The environment is ours: it fixes the seed of hashes, so that sets
+        # have one order in all processes, and -I would ignore it.
         return (
             "exec",
             "--",

@@ -236,7 +236,7 @@ def _long(buckets: Sequence[Bucket]) -> npt.NDArray[np.bool_]:
 
 
 def _asides(buckets: Sequence[Bucket], restless: float, *, parallel: bool) -> float:
-    """What the candidate took longer over turns that are not timed, as if all processes had such a turn's share of it."""
+    """What the candidate took longer over turns that are not timed, spread over all processes."""
     extra, taken = [], []
     for bucket in buckets:
         for reference, candidate in zip(bucket.reference.asides, bucket.candidate.asides, strict=True):

@@ -12,7 +12,7 @@ import pytest
 from conftest import c_task, command_task, python_task
 from outpace.candidate import Candidate, reference
 from outpace.errors import TaskError
-from outpace.judge.jail import JailKind
+from outpace.judge.jail import JailKind, best_jail
 from outpace.judge.judge import Judge
 from outpace.judge.schedule import Plan
 from outpace.judge.timing import Stopwatch
@@ -413,9 +413,9 @@ def test_a_python_reference_that_changes_its_arguments_is_refused(jail: JailKind
         judge.judge(reference(judge.domain.task))
 
 
-def test_a_python_task_that_is_mostly_conversion_is_refused(jail: JailKind, judge_of: MakeJudge) -> None:
+def test_a_python_task_that_is_mostly_conversion_is_refused(judge_of: MakeJudge) -> None:
     make_input = "def make_input(rng):\n    return {'x': rng.random(4000).tolist()}\n"
-    judge = judge_of(python_task("def solve(x):\n    return [x[0], x[-1]]\n", make_input), jail)
+    judge = judge_of(python_task("def solve(x):\n    return [x[0], x[-1]]\n", make_input), best_jail())
     with pytest.raises(TaskError, match="converting arguments and answers takes"):
         judge.inspect()
 

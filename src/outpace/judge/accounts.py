@@ -61,6 +61,8 @@ class Account:
     margin: float = math.inf
     # What the reference takes to convert the arguments and the answer of a call.
     converting: float = 0.0
+    # The median log ratio of the timed turns alone, nothing charged.
+    typical: float = 0.0
     # The mean log ratio of long processes, noise included.
     lasting: float = math.inf
 
@@ -120,6 +122,7 @@ def reckon(buckets: Sequence[Bucket], task: Task) -> Account:
         spread_over(whole),
         _margin(task, taken, converting),
         converting,
+        typical,
         lasting,
     )
 
@@ -274,16 +277,17 @@ def _late(
 def _waits(buckets: Sequence[Bucket]) -> float:
     """How much longer than its CPU time the candidate takes, beyond what the reference waits, relative to that time.
 
-    A sleeping candidate hides its time from the CPU clock alone. By the median, or by the mean if it sleeps in some
-    processes only; beyond noise, because where others want the core too, both sides wait for it by chance.
+    A sleeping candidate hides its time from the CPU clock alone. By the median, or by the mean of most if it sleeps in
+    some processes only; beyond noise, because where others want the core too, both sides wait for it by chance. A few
+    long waits count for nothing: a hypervisor may take the core away for as long as a turn lasts.
     """
     spent = [max(sum(turn.cpu for turn in bucket.candidate.turns), 1) for bucket in buckets]
     reference, candidate = (
         np.array([sum(map(_idle, _side(bucket, side).turns)) for bucket in buckets]) / spent for side in (0, 1)
     )
     excess = candidate - reference
-    by_mean = _beyond(float(excess.mean()), NOISE_FACTOR * math.sqrt(2 / len(excess)) * float(reference.std()))
-    return max(_beyond(float(np.median(excess)), _noise(reference)), by_mean)
+    by_mean = _beyond(_typical(excess), NOISE_FACTOR * math.sqrt(2 / len(excess)) * float(reference.std()))
+    return max(_beyond(float(np.median(excess)), _noise(reference)), by_mean, 0.0)
 
 
 def _idle(sample: Sample) -> int:

@@ -275,8 +275,11 @@ class Stopwatch:
                         break
                 lived = True
             decision = statistics.decide(account.ratios, account.margin)
-            if decision.stop and not promise.stop:
-                # By the short lives seen so far alone: over its whole lifetime once-work may yet pay.
+            early = len(account.ratios) == statistics.EARLY_BUCKETS and account.typical > math.log(
+                statistics.EARLY_LOSS
+            )
+            if decision.stop and (not promise.stop or early):
+                # Once-work may yet pay over a whole lifetime, and of four buckets one may have been disturbed.
                 decision = Decision(False, None)
             if progress is not None:
                 progress(len(buckets))

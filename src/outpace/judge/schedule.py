@@ -17,7 +17,7 @@ EDGES = 8
 # How much a turn's length varies around the plan's.
 SPREAD = 1.4
 # One process in so many has a turn with an edge case that is too dear to be timed.
-DEAR_EVERY = 3
+DEAR_EVERY = 2
 
 
 @dataclass(frozen=True)

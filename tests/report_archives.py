@@ -46,6 +46,7 @@ def ok(ratio: float, *, win: bool = True, buckets: int = 8) -> Verdict:
             Life(opening, (Sample(10, int(1e6 * ratio), int(1e6 * ratio) - 9, 0),) * 2),
             Life(opening, (Sample(10, 1_000_000, 999_991 - 50 * at, 0),) * 2),
             at,
+            whole=True,
         )
         for at in range(buckets)
     )

@@ -36,6 +36,7 @@ enum mode {
 struct round {
     uint64_t first;  // which of the two goes first
     uint64_t arguments, image, bytes, next;
+    uint64_t calls, width;  // calls of a bundle, and how many arguments each has
 };
 
 typedef void (*Function)(char* desk, const uint64_t* arguments);
@@ -113,18 +114,24 @@ static uint64_t round_trip(void) {
     return now() - begin;
 }
 
+static void make_calls(Function function, const struct round* round) {
+    const uint64_t* arguments = (const uint64_t*)(file + round->arguments);
+    for (uint64_t call = 0; call < round->calls; call++) {
+        function(desk, arguments + call * round->width);
+    }
+}
+
 // What it is all about.
 static void loop(const Function* functions, enum mode mode, uint64_t bytes) {
     for (uint64_t at = 0; at < bytes;) {
         const struct round* round = (const struct round*)(file + at);
-        const uint64_t* arguments = (const uint64_t*)(file + round->arguments);
         uint64_t took[3] = {0, 0, mode == sent ? round_trip() : 0};
         for (uint64_t turn = 0; turn < 2; turn++) {
             const uint64_t side = round->first ^ turn;
             deliver(mode, round);
-            if (mode == again) functions[side](desk, arguments);
+            if (mode == again) make_calls(functions[side], round);
             const uint64_t begin = now();
-            functions[side](desk, arguments);
+            make_calls(functions[side], round);
             took[side] = now() - begin;
         }
         fwrite(took, sizeof took, 1, stdout);

@@ -4,7 +4,8 @@ One for C functions (`loop.c`), one for Python functions, one for commands. They
 task's `make_input` and its compiler flags: no jail, no worker, the wall clock instead of the CPU clock. Each has two
 versions. *Warm*: the inputs were written by the core that makes the call, just before. *Sent*: they come from
 another core, as the judge's do. Arguments of a Python function then arrive as bytes; reading them, and making bytes of
-the answer, is part of the call.
+the answer, is part of the call. A task that is asked in bundles is in these loops too: the inputs of a bundle are
+written together, and the clock goes around all of its calls.
 """
 
 from __future__ import annotations
@@ -69,47 +70,53 @@ def _c_loop(kind: Kind, make: Callable[..., Mapping[str, Any]], folder: Path, co
     signature = parse_declaration(kind.task.entry.function)
     libraries = [_library(kind, side, signature, folder / str(side)) for side in (0, 1)]
     program = _compiled(folder / "loop", {"loop.c": (HERE / "loop.c").read_bytes()}, "cc", ["-O2", "-ldl"])
-    inputs = folder / "inputs"
+    inputs, bundle = folder / "inputs", kind.task.timing.bundle
 
     def loop(mode: str, count: int) -> Took:
         if mode == "sent" and kind.task.limits.threads > 1:
             mode = "posted"  # a core that waits awake could do none of the work
-        inputs.write_bytes(b"".join(rounds(signature, [(int(rng.integers(2)), make(rng)) for _ in range(count)])))
+        given = [(int(rng.integers(2)), [make(rng) for _ in range(bundle)]) for _ in range(count)]
+        inputs.write_bytes(b"".join(rounds(signature, given)))
         command = [program, *libraries, inputs, str(MODES.index(mode)), str(core)]
         told = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
-        return np.frombuffer(told, np.uint64).reshape(count, 3).astype(float)
+        return np.frombuffer(told, np.uint64).reshape(count, 3) / [bundle, bundle, 1]
 
     return loop
 
 
-def rounds(signature: Signature, inputs: Sequence[tuple[int, Mapping[str, Any]]]) -> Iterator[bytes]:
-    """Each input, with who goes first, as `struct round` of loop.c and what it points to."""
+def rounds(signature: Signature, inputs: Sequence[tuple[int, Sequence[Mapping[str, Any]]]]) -> Iterator[bytes]:
+    """The inputs of each bundle, with who goes first, as `struct round` of loop.c and what it points to."""
     at = 0
-    for first, given in inputs:
-        arguments, image = laid_out(signature, given)
-        head = 5 * 8
+    for first, bundle in inputs:
+        arguments, image = b"", b""
+        for given in bundle:
+            one, content = laid_out(signature, given, len(image))
+            arguments, image = arguments + one, image + content
+        head = 7 * 8
         arguments_at = at + _up(head)
         image_at = arguments_at + _up(len(arguments))
         following = image_at + _up(len(image))
-        yield _padded(np.array([first, arguments_at, image_at, len(image), following], "<u8").tobytes())
+        width = len(arguments) // 8 // len(bundle)
+        row = [first, arguments_at, image_at, len(image), following, len(bundle), width]
+        yield _padded(np.array(row, "<u8").tobytes())
         yield _padded(arguments)
         yield _padded(image)
         at = following
 
 
-def laid_out(signature: Signature, given: Mapping[str, Any]) -> tuple[bytes, bytes]:
-    """The arguments of one call, numbers and where arrays lie on the desk, and the image that is copied there."""
+def laid_out(signature: Signature, given: Mapping[str, Any], at: int = 0) -> tuple[bytes, bytes]:
+    """The arguments of one call, numbers and where arrays lie on the desk, and the image that is copied to `at`."""
     arguments: list[int] = []
     image = b""
     for parameter in signature.parameters:
         value = given[parameter.name]
         if parameter.pointer:
-            arguments.append(len(image))
+            arguments.append(at + len(image))
             image += _padded(_bytes_of(value) + b"\0")  # a text ends with a zero
         else:
             arguments.append(int(value))
     # The last: where the result goes.
-    return np.array([*arguments, len(image)], "<u8").tobytes(), image + bytes(ALIGN)
+    return np.array([*arguments, at + len(image)], "<u8").tobytes(), image + bytes(ALIGN)
 
 
 def _bytes_of(value: Any) -> bytes:
@@ -171,10 +178,13 @@ def _python_loop(kind: Kind, make: Callable[..., Any], sender: Sender, folder: P
     functions = [_python_function(kind, side, folder) for side in (0, 1)]
     clock, loads, dumps = time.perf_counter_ns, pickle.loads, pickle.dumps
 
+    bundle = kind.task.timing.bundle
+
     def warm(function: Callable[..., Any], given: Any) -> int:
         arguments = copy.deepcopy(given)
         begin = clock()
-        function(**arguments)
+        for each in arguments:
+            function(**each)
         return clock() - begin
 
     def sent(function: Callable[..., Any], given: Any) -> int:
@@ -182,10 +192,10 @@ def _python_loop(kind: Kind, make: Callable[..., Any], sender: Sender, folder: P
         kept: list[pickle.PickleBuffer] = []
         if not buffers:  # without arrays the interpreter's own format is the quicker one
             begin = clock()
-            marshal.dumps(function(**marshal.loads(raw)))
+            marshal.dumps([function(**each) for each in marshal.loads(raw)])
             return clock() - begin
         begin = clock()
-        dumps(function(**loads(raw, buffers=buffers)), 5, buffer_callback=kept.append)
+        dumps([function(**each) for each in loads(raw, buffers=buffers)], 5, buffer_callback=kept.append)
         return clock() - begin
 
     def loop(mode: str, count: int) -> Took:
@@ -194,9 +204,9 @@ def _python_loop(kind: Kind, make: Callable[..., Any], sender: Sender, folder: P
         gc.collect()
         gc.freeze()  # what this process holds beside is no business of the functions'
         for number in range(count):
-            given = make(rng)
+            given = [make(rng) for _ in range(bundle)]
             for side in rng.permutation(2).tolist():
-                took[number, side] = once(functions[side], given)
+                took[number, side] = once(functions[side], given) / bundle
         gc.unfreeze()
         return took
 

@@ -117,15 +117,15 @@ def unpack_candidate(row: Sequence[Any]) -> Candidate:
 
 def pack_samples(buckets: Iterable[Bucket]) -> bytes:
     """Buckets as JSON, not yet compressed: JSON integers have no limit, so 64-bit seeds are safe."""
-    rows = [[b.seed, _flat(b.reference), _flat(b.candidate), _numbers(b.again), b.converting] for b in buckets]
+    rows = [[b.seed, _flat(b.reference), _flat(b.candidate), _numbers(b.again), b.converting, b.whole] for b in buckets]
     return canonical_json(rows).encode()
 
 
 def unpack_samples(compressed: bytes) -> tuple[Bucket, ...]:
     """The buckets of a compressed `pack_samples`."""
     return tuple(
-        Bucket(_life(reference), _life(candidate), seed, Sample(*again), converting)
-        for seed, reference, candidate, again, converting in json.loads(zlib.decompress(compressed))
+        Bucket(_life(reference), _life(candidate), seed, Sample(*again), converting, *whole)
+        for seed, reference, candidate, again, converting, *whole in json.loads(zlib.decompress(compressed))
     )
 
 

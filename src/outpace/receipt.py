@@ -24,7 +24,7 @@ from outpace.machine import Load, Machine
 from outpace.task import Task
 from outpace.taskfile import make_task
 
-FORMAT = 2
+FORMAT = 3
 # A receipt of a long run holds some hundred kilobytes; more than this is not a receipt.
 _SIZE_LIMIT = 64 << 20
 
@@ -243,6 +243,8 @@ def _check(path: Path, receipt: Receipt, share: str) -> None:
 def _follows(told: Evidence, task: Task) -> bool:
     """Whether the samples give the figure by the judge's own test."""
     claim = told.speed_up
+    if not any(bucket.whole for bucket in told.buckets):
+        return False  # a first look, in which noise is excused
     account = reckon(told.buckets, task)
     decision = statistics.decide(account.ratios, account.margin)
     found = decision.speed_up
@@ -281,6 +283,7 @@ def _bucket_row(bucket: Bucket) -> dict[str, Any]:
         "candidate": _life_row(bucket.candidate),
         "again": dataclasses.astuple(bucket.again),
         "converting": bucket.converting,
+        "whole": bucket.whole,
     }
 
 
@@ -291,6 +294,7 @@ def _bucket(row: dict[str, Any]) -> Bucket:
         row["seed"],
         _sample(row["again"]),
         _nanoseconds(row["converting"]),
+        row["whole"] is True,
     )
 
 

@@ -40,7 +40,7 @@ def bucket(ratio: float) -> Bucket:
     time = round(1_000_000 * ratio)
     opening = Sample(0, 1_000_000, 1_000_000, 0)
     reference = Life(opening, (Sample(7, time, time, 0),))
-    return Bucket(reference, Life(opening, (Sample(7, 1_000_000, 1_000_000, 0),)), 1)
+    return Bucket(reference, Life(opening, (Sample(7, 1_000_000, 1_000_000, 0),)), 1, whole=True)
 
 
 def of_buckets(ratios: Sequence[float]) -> Verdict:
@@ -74,8 +74,8 @@ class Table:
     def judge(self, candidate: Candidate) -> Verdict:
         return self.compare(candidate, reference(self.task))
 
-    def confirm(self, candidate: Candidate) -> Verdict:
-        return self.judge(candidate)
+    def confirm(self, candidate: Candidate, baseline: Candidate | None = None) -> Verdict:
+        return self.compare(candidate, baseline or reference(self.task))
 
     def compare(self, candidate: Candidate, baseline: Candidate) -> Verdict:
         self.asked.append(candidate.flags)

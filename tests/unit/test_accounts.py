@@ -4,7 +4,9 @@ import dataclasses
 import functools
 import math
 import random
+from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from conftest import c_task, command_task
@@ -275,6 +277,68 @@ def test_what_is_put_off_shows_in_long_processes_though_inputs_vary() -> None:
     long_one = Bucket(long(), dataclasses.replace(life(0.8 * CALL), opening=long().opening), 1, long().turns[-1])
     assert math.exp(float(min(reckon([*buckets, long_one], TASK).ratios))) < 1.04
     assert reckon([*buckets, long_one], TASK).lasting == pytest.approx(0, abs=0.01)
+
+
+def numbers(chance: random.Random, calls: int) -> Sample:
+    cpu = round(calls * CALL * math.exp(chance.gauss(0, 0.2))) + 1
+    return Sample(calls, round(cpu * chance.choice([1.0, 1.0, 1.3])), cpu, 0)
+
+
+def any_life(chance: random.Random) -> Life:
+    first, asides = chance.choice([1, 10, 100_000]), chance.choice([0, 0, 1])
+    turns = tuple(numbers(chance, CALLS) for _ in range(3))
+    return Life(numbers(chance, first), turns, (numbers(chance, CALLS),) * asides, numbers(chance, 30))
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_a_confirmation_never_says_more_than_a_first_look_at_the_same_samples(seed: int) -> None:
+    chance = random.Random(seed)
+    buckets = []
+    for number in range(8):
+        reference, candidate = any_life(chance), any_life(chance)
+        candidate = dataclasses.replace(
+            candidate,
+            opening=dataclasses.replace(candidate.opening, calls=reference.opening.calls),
+            asides=candidate.asides if len(candidate.asides) == len(reference.asides) else reference.asides,
+        )
+        buckets.append(Bucket(reference, candidate, number, numbers(chance, CALLS)))
+    look = reckon(buckets, TASK)
+    confirmation = reckon([dataclasses.replace(bucket, whole=True) for bucket in buckets], TASK)
+    assert all(sure <= first + 1e-12 for sure, first in zip(confirmation.ratios, look.ratios, strict=True))
+    assert confirmation.once >= look.once
+
+
+def restless(number: int) -> float:
+    return 1 + 0.05 * random.Random(number).uniform(-1, 1)
+
+
+def confirmed(candidate_of: Callable[[int], Life]) -> float:
+    """What a confirmation says of a candidate on a noisy machine, whose excuses would go a long way."""
+    buckets = [
+        Bucket(life(CALL * restless(at)), candidate_of(at), at, life(CALL * restless(99 - at)).turns[0], whole=True)
+        for at in range(16)
+    ]
+    return math.exp(float(np.median(reckon(buckets, TASK).ratios)))
+
+
+def test_noise_excuses_nothing_in_a_confirmation() -> None:
+    fair = confirmed(lambda at: life(CALL / 2 * restless(-at)))
+    assert 1.9 < fair < 2.1
+    rarely = confirmed(lambda at: life(CALL / 2 * restless(-at) * (1.1 if at % 5 == 0 else 1)))
+    assert rarely < fair * 0.99, "dear calls in a fifth of all processes"
+    asleep = confirmed(lambda at: life(CALL / 2 * restless(-at), wait=0.02 * CALLS * CALL))
+    assert asleep < fair * 0.97, "sleep of a fiftieth"
+    prepared = confirmed(lambda at: life(CALL / 2 * restless(-at), once=0.02 * 10e9 if at % 2 else 0))
+    assert prepared < fair * 0.95, "a table in half of all processes, over a lifetime of ten seconds"
+
+
+def test_a_first_look_and_a_confirmation_excuse_a_start_that_is_late_by_chance() -> None:
+    late = dataclasses.replace(life(), start=Sample(0, 50_000, 50_000, 0))
+    for whole in (False, True):
+        pairs = [Bucket(life(), late if at % 2 else life(), at, whole=whole) for at in range(8)]
+        assert reckon(pairs, TASK).once <= 50_000
+    brief = dataclasses.replace(TASK, timing=Timing(lifetime=10))
+    assert reckon([Bucket(life(), late, at, whole=True) for at in range(8)], brief).once == near(50_000)
 
 
 def test_converting_much_asks_for_a_larger_gain() -> None:

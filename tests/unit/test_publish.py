@@ -55,8 +55,8 @@ class Again(Table):
         self._seen.add(text)
         return super().judge(candidate)
 
-    def confirm(self, candidate: Candidate) -> Verdict:
-        return self.judge(candidate)
+    def confirm(self, candidate: Candidate, baseline: Candidate | None = None) -> Verdict:
+        return self.judge(candidate) if baseline is None else self.compare(candidate, baseline)
 
 
 def said(text: str, *flags: str) -> str:

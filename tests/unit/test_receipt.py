@@ -28,7 +28,9 @@ from outpace.task import Timing
 TASK = c_task("int f(int x) { return x; }", "int f(int x)", "def make_input(rng):\n    return {'x': 1}\n")
 OPENING = Sample(0, 900_000, 900_000, 0)
 BUCKETS = tuple(
-    Bucket(Life(OPENING, (Sample(7, time, time, 0),)), Life(OPENING, (Sample(7, 430_000, 430_000, 0),)), 12345)
+    Bucket(
+        Life(OPENING, (Sample(7, time, time, 0),)), Life(OPENING, (Sample(7, 430_000, 430_000, 0),)), 12345, whole=True
+    )
     for time in range(1_000_000, 1_008_000, 1_000)
 )
 FOUND = statistics.speed_up(reckon(BUCKETS, TASK).ratios, 1.01)

@@ -145,7 +145,7 @@ def _beside(claim: Receipt, judge: Judge) -> list[Again]:
         rival = Candidate(reference(claim.task).files, claim.best_flags)
         # Flags such as -ffast-math can make the reference wrong; then there is nothing to stand beside.
         if judge.judge(rival).outcome in (Outcome.OK, Outcome.TOO_NOISY):
-            found.append(Again(over.speed_up, judge.compare(claim.candidate, rival), claim.best_flags))
+            found.append(Again(over.speed_up, judge.confirm(claim.candidate, rival), claim.best_flags))
     if claim.flags_share in (FlagsShare.NONE, FlagsShare.PART) and claim.task.build.flag_choices:
         best = beside_best_flags(claim.task, judge, claim.candidate)
         if best is not None and best.over is not None and set(best.flags) != set(claim.best_flags):

@@ -5,6 +5,10 @@ a call takes. The start, and what the opening took beyond its calls, is work don
 charged with as much of it as exceeds the reference's, spread over the task's lifetime. Three more accounts can only
 lower the figure: waiting that the CPU clock does not see, calls that are rare but dear, and what shows late in a long
 life.
+
+At a first look processes live for some tens of milliseconds, and what noise explains has to be excused. Whoever knows
+how noise is told from work can pass the one off as the other. So a confirmation excuses nothing: its processes live
+long enough for noise to be small, and what is left of it lowers the figure.
 """
 
 from __future__ import annotations
@@ -30,8 +34,9 @@ HANDOVER_NS = {"c": (150, 20), "python": (5000, 3000), "command": (0, 0)}
 # A candidate that took its worker over could read and write the packed form of lists, dicts and texts instead of the
 # objects: it would save the conversion, and about as much again for reading and making them.
 CONVERSIONS_SKIPPED = 2
-# What starting a process may take more or less by chance, in most buckets.
-START_NOISE_NS = 100_000
+# What starting a process may take more or less by chance, in most buckets. In a confirmation no more than this is
+# excused, nor more than that share of a life.
+START_NOISE_NS, START_SHARE = 100_000, 0.002
 # Beyond this (log ratio) nothing is excused as noise, however noisy the machine is.
 NOISE_MOST = 0.1
 # By how much a process may be faster or slower than others by chance, by where its memory lies, say (log ratio).
@@ -87,7 +92,11 @@ def reckon(buckets: Sequence[Bucket], task: Task) -> Account:
     handed = calls * _handover(task) if task.entry.kind == "c" else np.zeros(len(calls))
     logs = np.log(reference / candidate)
     typical = float(np.median(logs))
-    noise = min(NOISE_FACTOR * min(_spread(logs), max(_unrest(usable, parallel=parallel), PROCESS_NOISE)), NOISE_MOST)
+    excuses = not any(bucket.whole for bucket in usable)
+    noise = 0.0
+    if excuses:
+        restless = max(_unrest(usable, parallel=parallel), PROCESS_NOISE)
+        noise = min(NOISE_FACTOR * min(_spread(logs), restless), NOISE_MOST)
     # A burst of other work looks like a rare, dear call; only what noise does not explain is held against anybody.
     rare = _beyond(typical - math.log(reference.sum() / candidate.sum()), noise / math.sqrt(len(logs)))
     long = _long(usable)
@@ -95,14 +104,15 @@ def reckon(buckets: Sequence[Bucket], task: Task) -> Account:
     lives = int(long.sum())
     # As many as that are asked only where one was no win: what they say counts without an allowance.
     late = max(_beyond(typical - lasting, 0.0 if lives >= LONG_LIVES else noise / math.sqrt(max(lives, 1))), 0.0)
-    waits = 0.0 if parallel else math.log1p(_waits(usable))
+    waits = 0.0 if parallel else math.log1p(_waits(usable, excuses=excuses))
     hidden = max(rare, late) + waits
     each = float(np.median(reference / calls))
     once, whole = 0.0, math.inf
     if task.entry.kind != "command":  # each call of which is a whole process: there is nothing to spread
         short = [bucket for bucket, lived in zip(usable, long, strict=True) if not lived]
-        once = _extra(short, (reference / calls)[~long], (candidate / calls)[~long], parallel=parallel)
         whole = task.timing.lifetime or LIFETIME_NS / each
+        most = math.inf if excuses else min(START_NOISE_NS, START_SHARE * whole * each)
+        once = _extra(short, (reference / calls)[~long], (candidate / calls)[~long], most, parallel=parallel)
     lifetime = min(whole, max(bucket.reference.calls for bucket in usable))
 
     def spread_over(lives: float) -> tuple[float, ...]:
@@ -198,8 +208,10 @@ def _once(buckets: Sequence[Bucket], per_call: Numbers, side: int, parallel: boo
     return beyond
 
 
-def _extra(buckets: Sequence[Bucket], reference: Numbers, candidate: Numbers, *, parallel: bool) -> float:
+def _extra(buckets: Sequence[Bucket], reference: Numbers, candidate: Numbers, most: float, *, parallel: bool) -> float:
     """What the candidate does once per process beyond the reference, from both sides' time per call in each bucket.
+
+    No more than `most` of it is excused as noise.
 
     Before the first call nothing but once-work is done. In the first calls it is what they took beyond the usual, and
     the usual follows from the reference's time over the same inputs: of few inputs some are many times as dear as
@@ -218,11 +230,12 @@ def _extra(buckets: Sequence[Bucket], reference: Numbers, candidate: Numbers, *,
     by_chance = restless * math.sqrt(2 / len(buckets))
     begun = min(_noise(starts[0]), max(by_chance * float(np.median(starts[0])), START_NOISE_NS))
     noise = begun + min(by_chance * float(np.median(openings[0])), _noise(first))
-    once = _beyond(_typical(starts[1] - starts[0] + first), noise) + _asides(buckets, restless, parallel=parallel)
+    once = _beyond(_typical(starts[1] - starts[0] + first), min(noise, most))
+    once += _asides(buckets, restless, most, parallel=parallel)
     if parallel:
         return once
     idle = [np.array([_idle(life.start) + _idle(life.opening) for life in side], dtype=float) for side in lives]
-    return once + _beyond(_typical(idle[1] - idle[0]), _noise(idle[0]))
+    return once + _beyond(_typical(idle[1] - idle[0]), min(_noise(idle[0]), most))
 
 
 def _typical(values: Numbers) -> float:
@@ -238,7 +251,7 @@ def _long(buckets: Sequence[Bucket]) -> npt.NDArray[np.bool_]:
     return long & (not long.all())
 
 
-def _asides(buckets: Sequence[Bucket], restless: float, *, parallel: bool) -> float:
+def _asides(buckets: Sequence[Bucket], restless: float, most: float, *, parallel: bool) -> float:
     """What the candidate took longer over turns that are not timed, spread over all processes."""
     extra, taken = [], []
     for bucket in buckets:
@@ -248,7 +261,7 @@ def _asides(buckets: Sequence[Bucket], restless: float, *, parallel: bool) -> fl
             extra.append(clock(candidate, parallel=parallel) - taken[-1] + slept)
     if not extra:
         return 0.0
-    noise = restless * math.sqrt(2 / len(extra)) * float(np.median(taken))
+    noise = min(restless * math.sqrt(2 / len(extra)) * float(np.median(taken)), most)
     return max(_beyond(float(np.median(extra)), noise), 0.0) * len(extra) / len(buckets)
 
 
@@ -274,7 +287,7 @@ def _late(
     return float(np.log(times[0] / times[1]).mean())
 
 
-def _waits(buckets: Sequence[Bucket]) -> float:
+def _waits(buckets: Sequence[Bucket], *, excuses: bool) -> float:
     """How much longer than its CPU time the candidate takes, beyond what the reference waits, relative to that time.
 
     A sleeping candidate hides its time from the CPU clock alone. By the median, or by the mean of most if it sleeps in
@@ -286,6 +299,8 @@ def _waits(buckets: Sequence[Bucket]) -> float:
         np.array([sum(map(_idle, _side(bucket, side).turns)) for bucket in buckets]) / spent for side in (0, 1)
     )
     excess = candidate - reference
+    if not excuses:
+        return max(_typical(excess), 0.0)
     by_mean = _beyond(_typical(excess), NOISE_FACTOR * math.sqrt(2 / len(excess)) * float(reference.std()))
     return max(_beyond(float(np.median(excess)), _noise(reference)), by_mean, 0.0)
 

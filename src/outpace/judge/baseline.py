@@ -27,6 +27,10 @@ class Comparer(Protocol):
         """The verdict on a candidate against the task's reference."""
         ...
 
+    def confirm(self, candidate: Candidate, baseline: Candidate | None = None) -> Verdict:
+        """The verdict that may be published, against the reference or a baseline in its place."""
+        ...
+
     def compare(self, candidate: Candidate, baseline: Candidate) -> Verdict:
         """The verdict on a candidate with the baseline in the reference's place."""
         ...
@@ -102,12 +106,12 @@ class _Search:
 
     def over(self, winner: Candidate, choices: Choices) -> Verdict:
         """The winner timed against the reference under these."""
-        return _steady(lambda: self._judge.compare(winner, self._candidate(choices)))
+        return _steady(lambda: self._judge.confirm(winner, self._candidate(choices)))
 
     def beside(self, choices: Choices, over: Verdict) -> Beside:
         """With what these are worth by themselves, timed anew: they were chosen for being fast."""
         rival = self._candidate(choices)
-        return Beside(rival.flags, _steady(lambda: self._judge.judge(rival)), over)
+        return Beside(rival.flags, _steady(lambda: self._judge.confirm(rival)), over)
 
     def _better(self, best: Choices, rivals: Iterable[Choices]) -> Choices:
         for rival in rivals:

@@ -63,9 +63,12 @@ class Judge:
         """The verdict on one candidate against the task's reference."""
         return self._retried(lambda: self._judge(candidate, None))
 
-    def confirm(self, candidate: Candidate) -> Verdict:
-        """The verdict again, in fresh processes with fresh inputs, one of which lives long; what is published."""
-        return self._retried(lambda: self._judge(candidate, None, long=True))
+    def confirm(self, candidate: Candidate, baseline: Candidate | None = None) -> Verdict:
+        """The verdict that may be published: in fresh processes that live whole lives and are excused nothing.
+
+        Against the task's reference, or against another candidate in its place.
+        """
+        return self._retried(lambda: self._judge(candidate, baseline, confirm=True))
 
     def compare(self, candidate: Candidate, baseline: Candidate) -> Verdict:
         """The verdict on one candidate against another one instead of the reference."""
@@ -99,7 +102,7 @@ class Judge:
             raise TaskError(f"task {task.name}: {reason}")
         return verdict.speed_up
 
-    def _judge(self, candidate: Candidate, baseline: Candidate | None, *, long: bool = False) -> Verdict:
+    def _judge(self, candidate: Candidate, baseline: Candidate | None, *, confirm: bool = False) -> Verdict:
         begin = time.monotonic()
         waited = 0.0
 
@@ -122,7 +125,7 @@ class Judge:
                 )
                 self._say("checking")
                 plan = watch.rehearse()
-                timed = watch.time(plan, lambda count: self._say(f"timing, bucket {count}"), long=long)
+                timed = watch.time(plan, lambda count: self._say(f"timing, bucket {count}"), confirm=confirm)
         except Failed as failure:
             return verdict(failure.outcome, failure.reason)
         finally:

@@ -5,19 +5,30 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 import numpy as np
 
 from outpace.domains.base import Input
 
-# Timed turns of each side of a pair, in the order ABBA or BAAB.
+# Timed turns of each side of a pair, in the order ABBA or BAAB, in a life that is brief.
 TURNS = 2
+# How much the number of turns of a whole life varies around the plan's.
+TURNS_SPREAD = 1.25
 # Edge cases that one process meets, at most.
 EDGES = 8
 # How much a turn's length varies around the plan's.
 SPREAD = 1.4
 # One process in so many has a turn with an edge case that is too dear to be timed.
 DEAR_EVERY = 2
+
+
+class Span(Enum):
+    """How long the processes of a bucket live."""
+
+    BRIEF = "brief"  # two timed turns: a first look, in which noise has to be excused
+    WHOLE = "whole"  # many timed turns, so that noise is small and need not be
+    LONG = "long"  # an opening of a lifetime, or for as long as there is time, before two timed turns
 
 
 @dataclass(frozen=True)
@@ -35,23 +46,29 @@ class Plan:
     # Calls over which once-work is spread, and the longest opening for which there is time, in questions.
     lifetime: float = math.inf
     longest: int = 1
+    # Timed turns of a whole life, about.
+    turns: int = TURNS
     note: str = ""
 
 
 @dataclass(frozen=True)
 class Lengths:
-    """How many questions the opening and each timed turn of one process have."""
+    """How many questions the opening and each timed turn of one process have, and how many such turns there are."""
 
     opening: int
     turn: int
+    turns: int
 
 
-def draw_lengths(plan: Plan, rng: np.random.Generator, *, long: bool) -> Lengths:
+def draw_lengths(plan: Plan, rng: np.random.Generator, span: Span) -> Lengths:
     """The lengths of one process; a long one lives for the lifetime, or as long as there is time for."""
     turn = turn_length(plan, rng)
-    if long:
-        return Lengths(max(plan.longest, 2 * plan.questions), turn)
-    return Lengths(max(round(_log_uniform(rng, 1, 2 * plan.questions)), 1), turn)
+    if span is Span.LONG:
+        return Lengths(max(plan.longest, 2 * plan.questions), turn, TURNS)
+    opening = max(round(_log_uniform(rng, 1, 2 * plan.questions)), 1)
+    if span is Span.BRIEF:
+        return Lengths(opening, turn, TURNS)
+    return Lengths(opening, turn, max(round(plan.turns * _log_uniform(rng, 1 / TURNS_SPREAD, TURNS_SPREAD)), TURNS))
 
 
 def turn_length(plan: Plan, rng: np.random.Generator) -> int:
@@ -59,14 +76,20 @@ def turn_length(plan: Plan, rng: np.random.Generator) -> int:
     return max(round(plan.questions * _log_uniform(rng, 1 / SPREAD, SPREAD)), 1)
 
 
-def with_edges(
-    fresh: Sequence[Input], edges: Sequence[Input], rng: np.random.Generator, most: int = EDGES
-) -> list[Input]:
-    """The inputs with some of the edge cases at random places among them."""
+def with_edges(fresh: Sequence[Input], edges: Sequence[Input], rng: np.random.Generator) -> list[Input]:
+    """The inputs with the edge cases at random places among them."""
     mixed = list(fresh)
-    for at in rng.permutation(len(edges))[:most]:
+    for at in rng.permutation(len(edges)):
         mixed.insert(int(rng.integers(len(mixed) + 1)), edges[at])
     return mixed
+
+
+def placed(edges: Sequence[Input], places: int, rng: np.random.Generator) -> list[list[Input]]:
+    """Which of the edge cases stand in each of so many turns of a process, drawn by chance."""
+    found: list[list[Input]] = [[] for _ in range(places)]
+    for at in rng.permutation(len(edges))[:EDGES]:
+        found[int(rng.integers(places))].append(edges[at])
+    return found
 
 
 def dear_edge(plan: Plan, rng: np.random.Generator) -> list[Input]:

@@ -1,8 +1,9 @@
 """Timing: fresh pairs of jailed processes, asked the same fresh questions one by one, until the test can decide.
 
-One bucket is one pair of processes. Each lives through an opening of random length, then two timed turns in the order
-ABBA or BAAB; whoever is not running is stopped. All of its CPU time is on one account or another, all of its answers
-are checked, and edge cases stand at random places, so that no process can tell checking from timing.
+One bucket is one pair of processes. Each lives through an opening of random length, then timed turns in the order ABBA
+or BAAB, two at a first look and many in a confirmation; whoever is not running is stopped. All of its CPU time is on
+one account or another, all of its answers are checked, and edge cases stand at random places, so that no process can
+tell checking from timing.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
-import itertools
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -29,7 +29,7 @@ from outpace.judge.inputs import edge_inputs, make_input, make_setup
 from outpace.judge.jail import MIB, JailKind
 from outpace.judge.pair import Pair, SideFailed
 from outpace.judge.question import BadAnswer, Question
-from outpace.judge.schedule import TURNS, Plan, dear_edge, draw_lengths, turn_length, with_edges
+from outpace.judge.schedule import TURNS, Plan, Span, dear_edge, draw_lengths, placed, turn_length, with_edges
 from outpace.judge.statistics import Decision
 from outpace.judge.verdict import Bucket, Life, Outcome, Sample
 from outpace.judge.worker import Failed, Heard, Program
@@ -41,6 +41,8 @@ INPUT_SECONDS = 0.25
 TURN_BYTES = 64 * MIB
 # A long process may take this long, inputs and both sides included.
 LONG_SECONDS = 8.0
+# And the two processes of a whole life this long, in this many turns at most.
+WHOLE_SECONDS, TURNS_MOST = 0.8, 48
 # One verdict in so many has a long process. A confirmation always has one.
 LONG_EVERY = 16
 # Once-work beyond this share of the time of the longest process seen calls for a longer one.
@@ -117,7 +119,7 @@ class Stopwatch:
         edges = list(edge_inputs(self._domain))
         self.doubts.edges = set(map(id, edges))
         # The candidate meets everything at random places, as in any other process.
-        met = with_edges(self._fresh(REHEARSED, rng), edges, rng, most=len(edges))
+        met = with_edges(self._fresh(REHEARSED, rng), edges, rng)
         setup = self._setup(rng)
         # The reference alone first: how long answers are shows in what is mapped for a worker, and a candidate could
         # tell by that whether anything was known of them, that is, whether it is being rehearsed.
@@ -136,12 +138,16 @@ class Stopwatch:
             lot = self._lot(self._fresh(count, rng))
             making = (time.perf_counter() - begin) / count
             heard = [pair.ask(side, lot, seconds * lot.calls) for side in (0, 1)]
+            begin = time.perf_counter()
             self._check(lot, *heard)
+            checking = (time.perf_counter() - begin) / count
         taken = [self._seconds(each.sample) for each in heard]
-        return self._plan(taken[0], taken[1], making, list(zip(edges, costs, strict=True)))
+        return self._plan(taken[0], taken[1], making, checking, list(zip(edges, costs, strict=True)))
 
-    def _plan(self, reference: float, candidate: float, making: float, edges: list[tuple[Input, float]]) -> Plan:
-        """Questions per turn, from the seconds of both sides over one call and those it takes to make a question."""
+    def _plan(
+        self, reference: float, candidate: float, making: float, checking: float, edges: list[tuple[Input, float]]
+    ) -> Plan:
+        """Questions per turn, from the seconds of both sides over one call and those of making and checking one."""
         timing = self._domain.task.timing
         self._usual = reference
         question, sample = reference * self._bundle, timing.sample_ms / 1e3
@@ -160,7 +166,10 @@ class Stopwatch:
             )
         lifetime = timing.lifetime or LIFETIME_NS / 1e9 / reference
         # By the reference alone: a candidate that dawdles here must not escape a long life.
-        longest = min(lifetime / self._bundle, LONG_SECONDS / (making + 2 * question))
+        each = making + 2 * question
+        longest = min(lifetime / self._bundle, LONG_SECONDS / each)
+        # What the candidate's own answers cost to check is bounded, so that it cannot shorten its life by that either.
+        turns = WHOLE_SECONDS / (questions * (each + min(checking, each)))
         light = LIGHT_SHARE * question * questions
         return Plan(
             questions,
@@ -170,6 +179,7 @@ class Stopwatch:
             dearest=max((seconds for _, seconds in edges), default=0.0),
             lifetime=lifetime,
             longest=max(int(longest), 1),
+            turns=max(min(round(turns), TURNS_MOST), TURNS),
             note=note,
         )
 
@@ -187,22 +197,21 @@ class Stopwatch:
 
     # Buckets
 
-    def bucket(self, plan: Plan, *, long: bool = False) -> Bucket:
+    def bucket(self, plan: Plan, span: Span = Span.BRIEF) -> Bucket:
         """One fresh pair, timed."""
         rng, seed = self._chance()
-        lengths = draw_lengths(plan, rng, long=long)
-        # All of a long opening at once might not fit into memory; its last part is the one that edge cases mix into.
-        # Into how many turns it falls is drawn too: whoever counts them cannot tell which is timed.
+        lengths = draw_lengths(plan, rng, span)
+        # All of a long opening at once might not fit into memory. Into how many turns it falls is drawn too: whoever
+        # counts them cannot tell which is timed.
         parts = max(
             -(-lengths.opening // (2 * plan.questions)), min(int(rng.integers(1, OPENING_TURNS + 1)), lengths.opening)
         )
         size = -(-lengths.opening // parts)
-        mixed = self._mixed(size + TURNS * lengths.turn, plan, rng)
-        cuts = [0, size * self._bundle, (size + lengths.turn) * self._bundle, len(mixed)]
-        last, *timed = (self._lot(mixed[begin:end]) for begin, end in itertools.pairwise(cuts))
+        # The last part of the opening has its share of the edge cases too.
+        edges = placed(plan.light, lengths.turns + 1, rng)
         setup = self._setup(rng)
         dear = dear_edge(plan, rng)
-        aside_at = int(rng.integers(TURNS + 1)) if dear else -1
+        aside_at = int(rng.integers(lengths.turns + 1)) if dear else -1
         starts, openings, turns, asides = _Both(), _Both(), _Both(), _Both()
         with self._pair(rng) as pair:
 
@@ -217,16 +226,18 @@ class Stopwatch:
             starts.add(usual(self._lot([], setup), int(rng.integers(2))))
             for _ in range(parts - 1):
                 openings.add(usual(self._lot(self._fresh(size, rng)), int(rng.integers(2))))
-            openings.add(usual(last, int(rng.integers(2))))
+            lot = self._lot(with_edges(self._fresh(size, rng), edges.pop(), rng))
+            openings.add(usual(lot, int(rng.integers(2))))
             first = int(rng.integers(2))
-            for number in range(TURNS + 1):
+            for number in range(lengths.turns + 1):
                 if number == aside_at:
                     aside = self._lot(with_edges(self._fresh(turn_length(plan, rng), rng), dear, rng))
                     asides.add(turn(aside, int(rng.integers(2)), plan.dearest + plan.seconds * len(aside.questions)))
-                if number < TURNS:
-                    turns.add(usual(timed[number], first if number % 2 == 0 else 1 - first))
-            again = pair.ask(0, timed[-1], plan.seconds * lengths.turn).sample
-            converting = self._converting(pair, timed[-1])
+                if number < lengths.turns:
+                    lot = self._lot(with_edges(self._fresh(lengths.turn, rng), edges[number], rng))
+                    turns.add(usual(lot, first if number % 2 == 0 else 1 - first))
+            again = pair.ask(0, lot, plan.seconds * lengths.turn).sample
+            converting = self._converting(pair, lot)
         self._growth.append(_growth(openings, turns))
         reference, candidate = (
             Life(
@@ -237,7 +248,7 @@ class Stopwatch:
             )
             for side in (0, 1)
         )
-        return Bucket(reference, candidate, seed, again, converting)
+        return Bucket(reference, candidate, seed, again, converting, whole=span is Span.WHOLE)
 
     def _converting(self, pair: Pair, asked: Lot) -> int:
         """What it takes the reference to convert the arguments and the answer of a call, in nanoseconds."""
@@ -247,20 +258,22 @@ class Stopwatch:
         again = Lot(asked.questions[:count], asked.inputs, converts=True, unchanged=self._trusted)
         return pair.ask(0, again).converting // again.calls
 
-    def time(self, plan: Plan, progress: Callable[[int], None] | None = None, *, long: bool = False) -> Timed:
+    def time(self, plan: Plan, progress: Callable[[int], None] | None = None, *, confirm: bool = False) -> Timed:
         """Buckets until the test decides; disturbed ones are timed again, up to twice as many in all.
 
-        One process of every confirmed win, and of other wins now and then, lives long: what a candidate puts off until
-        then is seen, and what it does once is spread over a life that was seen.
+        In a confirmation processes live whole lives, and nothing is excused as noise. One process of every confirmed
+        win, and of other wins now and then, lives long: what a candidate puts off until then is seen, and what it does
+        once is spread over a life that was seen.
         """
         task = self._domain.task
         rng, _ = self._chance()
-        wanted, lived = long or not rng.integers(LONG_EVERY), False
+        wanted, lived = confirm or not rng.integers(LONG_EVERY), False
+        span = Span.WHOLE if confirm else Span.BRIEF
         buckets: list[Bucket] = []
         decision = Decision(False, None)
         limit = 2 * max(statistics.LOOKS)
         while not decision.stop and len(buckets) < limit:
-            buckets.append(self.bucket(plan))
+            buckets.append(self.bucket(plan, span))
             account = reckon(buckets, task)
             promise = statistics.decide(account.promised, account.margin)
             # Once-work is spread over no more calls than a process was seen to make: where it matters, one lives long.
@@ -268,7 +281,7 @@ class Stopwatch:
             if not lived and promise.speed_up is not None and promise.speed_up.win and (wanted or matters):
                 # One that would be no win by itself may only be unlucky: others of its age are asked too.
                 for _ in range(LONG_LIVES):
-                    buckets.append(self.bucket(plan, long=True))
+                    buckets.append(self.bucket(plan, Span.LONG))
                     limit += 1
                     account = reckon(buckets, task)
                     if math.log(account.margin) < account.lasting < math.inf:
@@ -287,7 +300,7 @@ class Stopwatch:
             # Short processes may only be filling an arena: ask some that live longer. Several, because a candidate may
             # draw lots whether it cleans up; and what cleaning up takes shows in them too.
             for _ in range(LONG_LIVES):
-                buckets.append(self.bucket(plan, long=True))
+                buckets.append(self.bucket(plan, Span.LONG))
                 self._refuse_growth(plan)
             account = reckon(buckets, task)
             decision = statistics.decide(account.ratios, account.margin)
@@ -311,9 +324,6 @@ class Stopwatch:
 
     def _fresh(self, questions: int, rng: np.random.Generator) -> list[Input]:
         return [make_input(self._domain, rng) for _ in range(questions * self._bundle)]
-
-    def _mixed(self, questions: int, plan: Plan, rng: np.random.Generator) -> list[Input]:
-        return with_edges(self._fresh(questions, rng), plan.light, rng)
 
     def _setup(self, rng: np.random.Generator) -> list[Question]:
         data = make_setup(self._domain, rng)

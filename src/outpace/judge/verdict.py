@@ -6,8 +6,9 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
-# How samples come about. The first protocol asked in batches; figures of two protocols are not to be compared.
-PROTOCOL = 2
+# How samples come about. The first protocol asked in batches, the second confirmed in brief lives and excused noise;
+# figures of two protocols are not to be compared.
+PROTOCOL = 3
 
 
 class Outcome(StrEnum):
@@ -66,6 +67,8 @@ class Bucket:
     again: Sample = Sample(0, 0, 0, 0)
     # What it took the reference to convert the arguments and the answer of a call, in nanoseconds; 0 where nothing is.
     converting: int = 0
+    # A confirmation's: these processes lived for many turns, and nothing they did is excused as noise.
+    whole: bool = False
 
 
 @dataclass(frozen=True)

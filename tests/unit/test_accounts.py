@@ -101,6 +101,8 @@ def test_work_in_a_turn_that_is_not_timed_is_once_work() -> None:
     reference = dataclasses.replace(life(), asides=(aside,))
     assert account((reference, dawdled)).once == near(10**9 - 10**7)
     assert account((reference, dataclasses.replace(life(CALL / 2), asides=(aside,)))).once == 0
+    asleep = dataclasses.replace(life(CALL / 2), asides=(Sample(CALLS, 10**9, 10**7, 0),))
+    assert account(*[(reference, asleep)] * 8).once == near(10**9 - 10**7), "sleep counts there too"
 
 
 def test_once_work_within_the_noise_of_starting_a_process_is_charged_to_nobody() -> None:

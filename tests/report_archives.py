@@ -8,7 +8,7 @@ from pathlib import Path
 
 from outpace.archive import Archive, Cost, RunRecord, Trial
 from outpace.candidate import Candidate
-from outpace.judge.verdict import Bucket, Life, Outcome, Sample, SpeedUp, Verdict
+from outpace.judge.verdict import Bucket, Life, Outcome, Sample, Span, SpeedUp, Verdict
 from outpace.report.facts import Facts, gather
 from outpace.task import Task
 from outpace.taskfile import make_task
@@ -46,10 +46,14 @@ def ok(ratio: float, *, win: bool = True, buckets: int = 8) -> Verdict:
             Life(opening, (Sample(10, int(1e6 * ratio), int(1e6 * ratio) - 9, 0),) * 2),
             Life(opening, (Sample(10, 1_000_000, 999_991 - 50 * at, 0),) * 2),
             at,
-            whole=True,
+            span=Span.WHOLE,
         )
         for at in range(buckets)
     )
+    nothing = Sample(0, 0, 0, 0)
+    usual = int(1.001e6 * ratio)
+    lived = (Life(nothing, (Sample(10, time, time, 0),) * 2) for time in (usual, 1_000_000))
+    pairs += (Bucket(*lived, buckets, span=Span.LONG),)
     return Verdict(Outcome.OK, "", SpeedUp(ratio, ratio * 0.98, ratio * 1.02, win, buckets), pairs, 2.5)
 
 

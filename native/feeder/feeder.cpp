@@ -91,6 +91,7 @@ struct Turn {
     std::uint64_t used;        // bytes of `answers`
     std::uint64_t faults;      // pages of answers that the worker had never touched
     std::uint64_t converting;  // nanoseconds, in the worker's own words: only the reference is asked
+    std::uint64_t gap;         // nanoseconds between an answer and the next question, while the worker can run
 };
 
 // A worker that has not stopped after so long is in a sleep that no signal ends, and is killed.
@@ -167,6 +168,12 @@ class Conversation {
                 signal(SIGCONT);
             }
             outcome = put(question, nonces_[turn->asked], turn->asked + 1 == count);
+            // Between an answer and the next question an honest worker waits, on its clock; whoever works on
+            // meanwhile saves that much at most. Where we share its core or have stopped it, it cannot.
+            if (answered_at_ != 0 && worker_.replies == 0 && !apart) {
+                turn->gap += laid_at_ - answered_at_;
+            }
+            answered_at_ = wall_clock();
             if (apart) {
                 // Whoever has nothing left to do is done. To stop a sleeper takes some tens of microseconds,
                 // which would be on its clock, and a worker that stops itself would save them.
@@ -212,6 +219,7 @@ class Conversation {
         request.nonce = desk_->question.nonce;
         std::memcpy(&desk_->question, &request, sizeof request);
         std::atomic_ref(desk_->question.nonce).store(nonce, std::memory_order_release);
+        laid_at_ = wall_clock();
         if (worker_.by_message != 0) {
             // One for each question: those who sleep on their socket always do. It fails when the worker is
             // gone.
@@ -220,8 +228,7 @@ class Conversation {
         } else {
             syscall(SYS_futex, &desk_->question.nonce, FUTEX_WAKE, 1, nullptr, nullptr, 0);
         }
-        const std::uint64_t now = wall_clock();
-        const std::uint64_t until = std::min(now + worker_.limit * question.count, until_);
+        const std::uint64_t until = std::min(laid_at_ + worker_.limit * question.count, until_);
         return worker_.replies != 0 ? sleep_until(nonce, until) : poll_until(nonce, until);
     }
 
@@ -473,6 +480,8 @@ class Conversation {
     Desk* desk_;
     std::string name_;
     std::uint64_t until_ = 0;
+    std::uint64_t laid_at_ = 0;      // when the last question was laid on the desk
+    std::uint64_t answered_at_ = 0;  // and when its answer was seen
     bool may_fetch_ = false;
     std::vector<std::uint32_t> nonces_;
 };

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from outpace.candidate import Candidate
-from outpace.judge.verdict import Bucket, Life, Outcome, Sample, SpeedUp, Verdict
+from outpace.judge.verdict import Bucket, Life, Outcome, Sample, Span, SpeedUp, Verdict
 
 State = Literal["asked", "answered", "judged"]
 
@@ -117,15 +117,19 @@ def unpack_candidate(row: Sequence[Any]) -> Candidate:
 
 def pack_samples(buckets: Iterable[Bucket]) -> bytes:
     """Buckets as JSON, not yet compressed: JSON integers have no limit, so 64-bit seeds are safe."""
-    rows = [[b.seed, _flat(b.reference), _flat(b.candidate), _numbers(b.again), b.converting, b.whole] for b in buckets]
+    rows = [
+        [b.seed, _flat(b.reference), _flat(b.candidate), _numbers(b.again), b.converting, b.gap, b.span]
+        for b in buckets
+    ]
     return canonical_json(rows).encode()
 
 
 def unpack_samples(compressed: bytes) -> tuple[Bucket, ...]:
     """The buckets of a compressed `pack_samples`."""
     return tuple(
-        Bucket(_life(reference), _life(candidate), seed, Sample(*again), converting, *whole)
-        for seed, reference, candidate, again, converting, *whole in json.loads(zlib.decompress(compressed))
+        # Archives of earlier versions have neither gap nor span; all of their buckets are looks.
+        Bucket(_life(reference), _life(candidate), seed, Sample(*again), converting, *rest[:1], *map(Span, rest[1:]))
+        for seed, reference, candidate, again, converting, *rest in json.loads(zlib.decompress(compressed))
     )
 
 

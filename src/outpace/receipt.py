@@ -19,7 +19,7 @@ from outpace.errors import ReceiptError
 from outpace.judge import statistics
 from outpace.judge.accounts import reckon
 from outpace.judge.baseline import Beside
-from outpace.judge.verdict import Bucket, Life, Sample, SpeedUp, Verdict
+from outpace.judge.verdict import Bucket, Life, Sample, Span, SpeedUp, Verdict
 from outpace.machine import Load, Machine
 from outpace.task import Task
 from outpace.taskfile import make_task
@@ -243,8 +243,9 @@ def _check(path: Path, receipt: Receipt, share: str) -> None:
 def _follows(told: Evidence, task: Task) -> bool:
     """Whether the samples give the figure by the judge's own test."""
     claim = told.speed_up
-    if not any(bucket.whole for bucket in told.buckets):
-        return False  # a first look, in which noise is excused
+    spans = {bucket.span for bucket in told.buckets}
+    if Span.WHOLE not in spans or (claim.win and Span.LONG not in spans):
+        return False  # a first look, in which noise is excused, or nobody lived long
     account = reckon(told.buckets, task)
     decision = statistics.decide(account.ratios, account.margin)
     found = decision.speed_up
@@ -283,7 +284,8 @@ def _bucket_row(bucket: Bucket) -> dict[str, Any]:
         "candidate": _life_row(bucket.candidate),
         "again": dataclasses.astuple(bucket.again),
         "converting": bucket.converting,
-        "whole": bucket.whole,
+        "gap": bucket.gap,
+        "span": bucket.span,
     }
 
 
@@ -294,7 +296,8 @@ def _bucket(row: dict[str, Any]) -> Bucket:
         row["seed"],
         _sample(row["again"]),
         _nanoseconds(row["converting"]),
-        row["whole"] is True,
+        _nanoseconds(row["gap"]),
+        Span(row["span"]),
     )
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from outpace.candidate import Candidate, reference
 from outpace.judge import statistics
 from outpace.judge.accounts import reckon
-from outpace.judge.verdict import Bucket, Life, Outcome, Sample, Verdict
+from outpace.judge.verdict import Bucket, Life, Outcome, Sample, Span, Verdict
 from outpace.machine import Machine
 from outpace.task import Task
 from outpace.taskfile import make_task
@@ -40,12 +41,19 @@ def bucket(ratio: float) -> Bucket:
     time = round(1_000_000 * ratio)
     opening = Sample(0, 1_000_000, 1_000_000, 0)
     reference = Life(opening, (Sample(7, time, time, 0),))
-    return Bucket(reference, Life(opening, (Sample(7, 1_000_000, 1_000_000, 0),)), 1, whole=True)
+    return Bucket(reference, Life(opening, (Sample(7, 1_000_000, 1_000_000, 0),)), 1, span=Span.WHOLE)
+
+
+def confirming(ratios: Sequence[float]) -> tuple[Bucket, ...]:
+    """Buckets of these ratios, and a long one in the middle of them."""
+    usual = bucket(1.001 * max(ratios))
+    reference, candidate = (replace(life, opening=Sample(0, 0, 0, 0)) for life in (usual.reference, usual.candidate))
+    return (*map(bucket, ratios), Bucket(reference, candidate, 1, span=Span.LONG))
 
 
 def of_buckets(ratios: Sequence[float]) -> Verdict:
     """The verdict that the judge's own test gives on buckets of these ratios."""
-    buckets = tuple(map(bucket, ratios))
+    buckets = confirming(ratios)
     decision = statistics.decide(reckon(buckets, task()).ratios, 1.01)
     assert decision.stop and decision.speed_up is not None
     return Verdict(Outcome.OK, "", decision.speed_up, buckets, 1.0)
@@ -55,7 +63,7 @@ def timed(ratio: float) -> Verdict:
     """A steady timing of this ratio, with as many buckets as the judge would take."""
     spread = [ratio * math.exp(0.002 * ((at % 5) - 2)) for at in range(32)]
     for count in (4, 8, 16, 32):
-        ratios = reckon(tuple(map(bucket, spread[:count])), task()).ratios
+        ratios = reckon(confirming(spread[:count]), task()).ratios
         if statistics.decide(ratios, 1.01).stop:
             return of_buckets(spread[:count])
     raise AssertionError("the last look always decides")

@@ -22,7 +22,7 @@ from outpace.errors import ArchiveError, OutpaceError
 from outpace.judge import statistics
 from outpace.judge.accounts import reckon
 from outpace.judge.baseline import Beside
-from outpace.judge.verdict import Outcome, Sample, Verdict
+from outpace.judge.verdict import Outcome, Sample, Span, Verdict
 from outpace.lines import with_ends
 from outpace.machine import Load, Machine
 from outpace.receipt import make_receipt, packed, write_receipt
@@ -307,6 +307,7 @@ def test_a_process_that_lived_long_is_no_bucket_of_the_picture(archive: Archive)
         first,
         reference=dataclasses.replace(first.reference, opening=Sample(10**4, 2 * 10**9, 2 * 10**9, 0)),
         candidate=dataclasses.replace(first.candidate, opening=Sample(10**4, 10**9, 10**9, 0)),
+        span=Span.LONG,
     )
     verdict = dataclasses.replace(facts.confirmed, buckets=(*facts.confirmed.buckets, lived))
     assert len(figures.timings(verdict, made.task())) == 8

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from outpace.judge.verdict import Bucket, Life, Sample
+from outpace.judge.verdict import Bucket, Life, Sample, Span
 from outpace.task import Task
 
 Numbers = npt.NDArray[np.float64]
@@ -34,17 +34,17 @@ HANDOVER_NS = {"c": (150, 20), "python": (5000, 3000), "command": (0, 0)}
 # A candidate that took its worker over could read and write the packed form of lists, dicts and texts instead of the
 # objects: it would save the conversion, and about as much again for reading and making them.
 CONVERSIONS_SKIPPED = 2
-# What starting a process may take more or less by chance, in most buckets. In a confirmation no more than this is
-# excused, nor more than that share of a life.
-START_NOISE_NS, START_SHARE = 100_000, 0.002
+# What starting a process may take more or less by chance, in most buckets.
+START_NOISE_NS = 100_000
+# In a confirmation once-work is charged at the upper end of what it may be, so many standard errors above its mean: what
+# cannot be told from the noise of a start is not taken for nothing.
+SURE = 3.0
 # Beyond this (log ratio) nothing is excused as noise, however noisy the machine is.
 NOISE_MOST = 0.1
 # By how much a process may be faster or slower than others by chance, by where its memory lies, say (log ratio).
 PROCESS_NOISE = 0.01
 # Long processes that are asked where the first is no win by itself, or where memory grew in most short ones.
 LONG_LIVES = 3
-# An opening of this many times the calls of the timed turns tells how a process does late in its life.
-LATE = 4
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Account:
     converting: float = 0.0
     # The median log ratio of the timed turns alone, nothing charged.
     typical: float = 0.0
-    # The mean log ratio of long processes, noise included.
+    # The log ratio over the whole lives of long processes, noise included.
     lasting: float = math.inf
 
     @property
@@ -89,64 +89,60 @@ def reckon(buckets: Sequence[Bucket], task: Task) -> Account:
     # With several threads or processes the CPU clock adds them up and says nothing about speed.
     calls, reference, candidate = _turns(usable, parallel=parallel)
     # The handover once more, for both sides: it makes gains smaller, and leaves little to whoever skipped it.
-    handed = calls * _handover(task) if task.entry.kind == "c" else np.zeros(len(calls))
+    handover = _handover(task, usable)
+    handed = calls * handover if task.entry.kind == "c" else np.zeros(len(calls))
     logs = np.log(reference / candidate)
     typical = float(np.median(logs))
-    excuses = not any(bucket.whole for bucket in usable)
+    excuses = not any(bucket.span is Span.WHOLE for bucket in usable)
     noise = 0.0
     if excuses:
         restless = max(_unrest(usable, parallel=parallel), PROCESS_NOISE)
         noise = min(NOISE_FACTOR * min(_spread(logs), restless), NOISE_MOST)
     # A burst of other work looks like a rare, dear call; only what noise does not explain is held against anybody.
     rare = _beyond(typical - math.log(reference.sum() / candidate.sum()), noise / math.sqrt(len(logs)))
-    long = _long(usable)
-    lasting = _late(usable, long, reference / calls, candidate / calls, parallel=parallel)
-    lives = int(long.sum())
-    # As many as that are asked only where one was no win: what they say counts without an allowance.
-    late = max(_beyond(typical - lasting, 0.0 if lives >= LONG_LIVES else noise / math.sqrt(max(lives, 1))), 0.0)
     waits = 0.0 if parallel else math.log1p(_waits(usable, excuses=excuses))
-    hidden = max(rare, late) + waits
+    long = np.array([bucket.span is Span.LONG for bucket in usable])
+    long &= not long.all()
+    short = [bucket for bucket, lived in zip(usable, long, strict=True) if not lived]
     each = float(np.median(reference / calls))
     once, whole = 0.0, math.inf
     if task.entry.kind != "command":  # each call of which is a whole process: there is nothing to spread
-        short = [bucket for bucket, lived in zip(usable, long, strict=True) if not lived]
         whole = task.timing.lifetime or LIFETIME_NS / each
-        most = math.inf if excuses else min(START_NOISE_NS, START_SHARE * whole * each)
-        once = _extra(short, (reference / calls)[~long], (candidate / calls)[~long], most, parallel=parallel)
+        once = _extra(short, (reference / calls)[~long], (candidate / calls)[~long], excuses, parallel=parallel)
     lifetime = min(whole, max(bucket.reference.calls for bucket in usable))
 
-    def spread_over(lives: float) -> tuple[float, ...]:
+    def spread_over(lives: float) -> Numbers:
         # A long process is there for its opening; as a bucket among others it is no different from them.
-        logs = np.log((reference + handed) / (candidate + handed + calls * once / lives)) - hidden
-        return tuple(logs[~long].tolist())
+        logs = np.log((reference + handed) / (candidate + handed + calls * once / lives))
+        charged: Numbers = logs[~long] - rare - waits
+        return charged
 
+    lasting = _lasting([bucket for bucket in usable if bucket.span is Span.LONG], handed / calls, parallel=parallel)
+    lives = int(long.sum())
+    # As many as that are asked only where one was no win: what they say counts without an allowance.
+    excused = 0.0 if lives >= LONG_LIVES else noise / math.sqrt(max(lives, 1))
+    late = max(_beyond(float(np.median(spread_over(lifetime))) - lasting, excused), 0.0)
     taken = float(np.median(candidate / calls))
     converting = float(np.median([bucket.converting for bucket in usable]))
     return Account(
-        spread_over(lifetime),
+        tuple((spread_over(lifetime) - late).tolist()),
         each,
         taken,
         once,
         lifetime,
-        tuple(bucket for bucket, lived in zip(usable, long, strict=True) if not lived),
-        spread_over(whole),
-        _margin(task, taken, converting),
+        tuple(short),
+        tuple((spread_over(whole) - late).tolist()),
+        max(task.timing.margin, 1 + (handover + CONVERSIONS_SKIPPED * converting) / max(taken, 1.0)),
         converting,
         typical,
         lasting,
     )
 
 
-def _handover(task: Task) -> float:
-    """Nanoseconds of each call that a candidate might save by taking its worker over."""
+def _handover(task: Task, buckets: Sequence[Bucket]) -> float:
+    """Nanoseconds of each call that a candidate might save by taking its worker over, or by working between calls."""
     question, each = HANDOVER_NS[task.entry.kind]
-    return question / task.timing.bundle + each
-
-
-def _margin(task: Task, call: float, converting: float) -> float:
-    """What a win must be faster than: the task's margin, or what skipping handover and conversion may give."""
-    skipped = _handover(task) + CONVERSIONS_SKIPPED * converting
-    return max(task.timing.margin, 1 + skipped / max(call, 1.0))
+    return question / task.timing.bundle + each + float(np.median([bucket.gap for bucket in buckets]))
 
 
 def _spread(logs: Numbers) -> float:
@@ -208,10 +204,11 @@ def _once(buckets: Sequence[Bucket], per_call: Numbers, side: int, parallel: boo
     return beyond
 
 
-def _extra(buckets: Sequence[Bucket], reference: Numbers, candidate: Numbers, most: float, *, parallel: bool) -> float:
+def _extra(
+    buckets: Sequence[Bucket], reference: Numbers, candidate: Numbers, excuses: bool, *, parallel: bool
+) -> float:
     """What the candidate does once per process beyond the reference, from both sides' time per call in each bucket.
 
-    No more than `most` of it is excused as noise.
 
     Before the first call nothing but once-work is done. In the first calls it is what they took beyond the usual, and
     the usual follows from the reference's time over the same inputs: of few inputs some are many times as dear as
@@ -225,17 +222,25 @@ def _extra(buckets: Sequence[Bucket], reference: Numbers, candidate: Numbers, mo
     # `taken * opening` takes off only a share of what the reference did once in its first calls; take off the rest.
     own = max(float(np.median(beyond)) - _noise(beyond), 0.0)
     first = openings[1] - taken * openings[0] - (1 - taken) * own
+    extra = starts[1] - starts[0] + first
+    idle = np.zeros((2, len(buckets)))
+    if not parallel:
+        idle = np.array([[_idle(life.start) + _idle(life.opening) for life in side] for side in lives], dtype=float)
+    if not excuses:
+        return _at_most(extra) + _at_most(idle[1] - idle[0]) + _asides(buckets, 0.0, parallel=parallel)
     # Noise of the candidate's own making hides nothing, nor do set-ups of many sizes: that of the reference bounds it.
     restless = NOISE_FACTOR * max(_unrest(buckets, parallel=parallel), PROCESS_NOISE)
     by_chance = restless * math.sqrt(2 / len(buckets))
     begun = min(_noise(starts[0]), max(by_chance * float(np.median(starts[0])), START_NOISE_NS))
     noise = begun + min(by_chance * float(np.median(openings[0])), _noise(first))
-    once = _beyond(_typical(starts[1] - starts[0] + first), min(noise, most))
-    once += _asides(buckets, restless, most, parallel=parallel)
-    if parallel:
-        return once
-    idle = [np.array([_idle(life.start) + _idle(life.opening) for life in side], dtype=float) for side in lives]
-    return once + _beyond(_typical(idle[1] - idle[0]), min(_noise(idle[0]), most))
+    once = _beyond(_typical(extra), noise) + _asides(buckets, restless, parallel=parallel)
+    return once + _beyond(_typical(idle[1] - idle[0]), _noise(idle[0]))
+
+
+def _at_most(values: Numbers) -> float:
+    """The upper end of what the mean of these may be, or their median if that is more; nothing below zero."""
+    error = float(values.std(ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else 0.0
+    return max(float(values.mean()) + SURE * error, float(np.median(values)), 0.0)
 
 
 def _typical(values: Numbers) -> float:
@@ -244,14 +249,7 @@ def _typical(values: Numbers) -> float:
     return max(float(np.median(values)), float(kept.mean()))
 
 
-def _long(buckets: Sequence[Bucket]) -> npt.NDArray[np.bool_]:
-    """Which buckets had long openings; none, where there are no others to tell once-work from late work by."""
-    calls = [sum(turn.calls for turn in bucket.reference.turns) for bucket in buckets]
-    long = np.array([bucket.reference.opening.calls for bucket in buckets]) >= LATE * np.array(calls)
-    return long & (not long.all())
-
-
-def _asides(buckets: Sequence[Bucket], restless: float, most: float, *, parallel: bool) -> float:
+def _asides(buckets: Sequence[Bucket], restless: float, *, parallel: bool) -> float:
     """What the candidate took longer over turns that are not timed, spread over all processes."""
     extra, taken = [], []
     for bucket in buckets:
@@ -261,30 +259,32 @@ def _asides(buckets: Sequence[Bucket], restless: float, most: float, *, parallel
             extra.append(clock(candidate, parallel=parallel) - taken[-1] + slept)
     if not extra:
         return 0.0
-    noise = min(restless * math.sqrt(2 / len(extra)) * float(np.median(taken)), most)
+    noise = restless * math.sqrt(2 / len(extra)) * float(np.median(taken))
     return max(_beyond(float(np.median(extra)), noise), 0.0) * len(extra) / len(buckets)
 
 
-def _late(
-    buckets: Sequence[Bucket],
-    long: npt.NDArray[np.bool_],
-    reference: Numbers,
-    candidate: Numbers,
-    *,
-    parallel: bool,
-) -> float:
-    """The mean log ratio over the lives of long processes, their once-work left out; infinite without one.
+def _lasting(long: Sequence[Bucket], handed: Numbers, *, parallel: bool) -> float:
+    """The log ratio over the whole lives of long processes; infinite without one.
 
-    The mean, because a candidate may draw lots whether a process does what it puts off.
+    All of the candidate's life is in it, from its first instruction on: nothing that is done early, late or in some
+    processes only is left out. Of its start, only as much as the reference's own takes is taken off.
+    Sums, because a candidate may draw lots whether a process does what it puts off.
     """
-    if not long.any():
+    if not long:
         return math.inf
-    times = []
-    for side, per_call in ((0, reference), (1, candidate)):
-        usual = float(np.median(_once(buckets, per_call, side, parallel)[~long]))
-        spent = np.array([clock(_side(bucket, side).opening, parallel=parallel) for bucket in buckets], dtype=float)
-        times.append(np.maximum(spent[long] - usual, 1.0))
-    return float(np.log(times[0] / times[1]).mean())
+    sides = [[_side(bucket, side) for bucket in long] for side in (0, 1)]
+    starts = [sum(clock(life.start, parallel=parallel) for life in lives) for lives in sides]
+    asked = [[sample for life in lives for sample in (life.opening, *life.turns)] for lives in sides]
+    times = [sum(clock(sample, parallel=parallel) for sample in samples) for samples in asked]
+    extra = max(starts[1] - starts[0], 0)
+    if not parallel:
+        idle = [
+            sum(map(_idle, (*samples, *(life.start for life in lives))))
+            for samples, lives in zip(asked, sides, strict=True)
+        ]
+        extra += max(idle[1] - idle[0], 0)
+    skipped = sum(sample.calls for sample in asked[0]) * float(np.median(handed))
+    return math.log(max(times[0] + skipped, 1) / max(times[1] + extra + skipped, 1))
 
 
 def _waits(buckets: Sequence[Bucket], *, excuses: bool) -> float:
@@ -300,7 +300,7 @@ def _waits(buckets: Sequence[Bucket], *, excuses: bool) -> float:
     )
     excess = candidate - reference
     if not excuses:
-        return max(_typical(excess), 0.0)
+        return max(_typical(excess), float(excess.mean()), 0.0)
     by_mean = _beyond(_typical(excess), NOISE_FACTOR * math.sqrt(2 / len(excess)) * float(reference.std()))
     return max(_beyond(float(np.median(excess)), _noise(reference)), by_mean, 0.0)
 

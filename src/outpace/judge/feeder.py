@@ -76,7 +76,7 @@ class Asked(ctypes.Structure):
 class _Turn(ctypes.Structure):
     _fields_ = tuple(
         (name, ctypes.c_uint64)
-        for name in ("wall", "cpu", "delay", "resident", "asked", "used", "faults", "converting")
+        for name in ("wall", "cpu", "delay", "resident", "asked", "used", "faults", "converting", "gap")
     )
 
 
@@ -94,6 +94,8 @@ class Turn:
     faults: int
     # Nanoseconds that converting took by the worker's own word, where it was asked for that.
     converting: int
+    # Nanoseconds that passed between answers and the next questions, while the worker could run.
+    gap: int
 
 
 class Lot:
@@ -165,7 +167,9 @@ def feed(asked: Asked, lot: Lot) -> Turn:
     )
     view, ends = memoryview(answers.data), np.cumsum(lengths[: turn.asked]).tolist()
     pieces = tuple(view[begin:end] for begin, end in zip([0, *ends], ends, strict=False))
-    return Turn(Told(told), turn.wall, turn.cpu, turn.delay, turn.resident, pieces, turn.faults, turn.converting)
+    return Turn(
+        Told(told), turn.wall, turn.cpu, turn.delay, turn.resident, pieces, turn.faults, turn.converting, turn.gap
+    )
 
 
 def address(array: npt.NDArray[Any]) -> int:

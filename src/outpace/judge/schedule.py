@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
 
 import numpy as np
 
 from outpace.domains.base import Input
+from outpace.judge.verdict import Span
 
 # Timed turns of each side of a pair, in the order ABBA or BAAB, in a life that is brief.
 TURNS = 2
@@ -21,14 +21,6 @@ EDGES = 8
 SPREAD = 1.4
 # One process in so many has a turn with an edge case that is too dear to be timed.
 DEAR_EVERY = 2
-
-
-class Span(Enum):
-    """How long the processes of a bucket live."""
-
-    BRIEF = "brief"  # two timed turns: a first look, in which noise has to be excused
-    WHOLE = "whole"  # many timed turns, so that noise is small and need not be
-    LONG = "long"  # an opening of a lifetime, or for as long as there is time, before two timed turns
 
 
 @dataclass(frozen=True)

@@ -29,9 +29,9 @@ from outpace.judge.inputs import edge_inputs, make_input, make_setup
 from outpace.judge.jail import MIB, JailKind
 from outpace.judge.pair import Pair, SideFailed
 from outpace.judge.question import BadAnswer, Question
-from outpace.judge.schedule import TURNS, Plan, Span, dear_edge, draw_lengths, placed, turn_length, with_edges
+from outpace.judge.schedule import TURNS, Plan, dear_edge, draw_lengths, placed, turn_length, with_edges
 from outpace.judge.statistics import Decision
-from outpace.judge.verdict import Bucket, Life, Outcome, Sample
+from outpace.judge.verdict import Bucket, Life, Outcome, Sample, Span
 from outpace.judge.worker import Failed, Heard, Program
 
 REHEARSED, REHEARSED_MOST = 4, 64
@@ -77,6 +77,11 @@ class _Both:
 
     def samples(self, side: int) -> list[Sample]:
         return [each[side].sample for each in self.heard]
+
+    def gap(self) -> int:
+        """Nanoseconds between an answer of the reference's and the next question, per call."""
+        calls = sum(each[0].sample.calls for each in self.heard)
+        return sum(each[0].gap for each in self.heard) // max(calls, 1)
 
 
 class Stopwatch:
@@ -248,7 +253,7 @@ class Stopwatch:
             )
             for side in (0, 1)
         )
-        return Bucket(reference, candidate, seed, again, converting, whole=span is Span.WHOLE)
+        return Bucket(reference, candidate, seed, again, converting, turns.gap(), span)
 
     def _converting(self, pair: Pair, asked: Lot) -> int:
         """What it takes the reference to convert the arguments and the answer of a call, in nanoseconds."""

@@ -36,6 +36,14 @@ class Sample:
     delay: int
 
 
+class Span(StrEnum):
+    """How long the processes of a bucket live."""
+
+    BRIEF = "brief"  # two timed turns: a first look, in which noise has to be excused
+    WHOLE = "whole"  # many timed turns: a confirmation, in which noise is small and need not be
+    LONG = "long"  # an opening of a lifetime, or for as long as there is time, before two timed turns
+
+
 @dataclass(frozen=True)
 class Life:
     """All that one worker did: its start, its first calls, then timed turns.
@@ -67,8 +75,9 @@ class Bucket:
     again: Sample = Sample(0, 0, 0, 0)
     # What it took the reference to convert the arguments and the answer of a call, in nanoseconds; 0 where nothing is.
     converting: int = 0
-    # A confirmation's: these processes lived for many turns, and nothing they did is excused as noise.
-    whole: bool = False
+    # What passed between an answer and the next question, in nanoseconds per call, where the worker can work meanwhile.
+    gap: int = 0
+    span: Span = Span.BRIEF
 
 
 @dataclass(frozen=True)

@@ -97,12 +97,14 @@ class Heard:
     """A worker's answers to a lot, what the turn took, and how much memory it held afterwards.
 
     `converting` is the worker's own word for what converting took, in nanoseconds: to be believed of the reference.
+    `gap` is what passed between answers and the questions after them, where the worker can work meanwhile.
     """
 
     sample: Sample
     answers: tuple[memoryview, ...]
     resident: int
     converting: int = 0
+    gap: int = 0
 
 
 @dataclass
@@ -235,7 +237,7 @@ class Worker:
         self._cpu_mark = turn.cpu
         if self.program.serves_processes:
             sample = _of_processes(lot, turn.answers)
-        return Heard(sample, turn.answers, turn.resident, turn.converting)
+        return Heard(sample, turn.answers, turn.resident, turn.converting, turn.gap)
 
     def _asked(self, seconds: float, turn_seconds: float, *, small: bool) -> Asked:
         threads = self.program.confinement.threads > 1

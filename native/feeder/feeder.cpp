@@ -1,9 +1,9 @@
 // The feeder: asks one worker one question at a time, and reads its clocks.
 //
-// Theory of operation. It runs in the judge, on another core than the worker where there is one. The worker
-// is stopped when a turn begins and stopped again when it ends. In between, each question is copied into the
-// input region, laid on the desk, and waited for; its answer is copied out before the next one is written. So
-// no part of a question is in the worker's address space before the answer to the last one has left it.
+// Theory of operation. It runs in the judge. The worker is stopped when a turn begins and stopped again when
+// it ends. In between, each question is copied into the input region, laid on the desk, and waited for; its
+// answer is copied out before the next one is written. So no part of a question is in the worker's address
+// space before the answer to the last one has left it.
 //
 // The figure is the worker's CPU clock over the whole turn, or the wall clock where it may use threads. No
 // time is taken off it. Looking at a question while it is written, answering early, or working on after the
@@ -13,12 +13,12 @@
 // Two ways to wake a worker that has gone to sleep: a futex on the desk, or a message on its socket for those
 // who cannot sleep on a futex (a Python worker, a command server).
 //
-// Two ways to wait. Small questions and answers: the feeder polls the desk from another core, and the worker
-// looks for the next question, which takes some tenths of a microsecond. Large ones, and whenever there is
-// one core only: both share the worker's core and take turns, each asleep while the other works. So a worker
-// cannot run while a question is written or an answer is read, and inputs lie in its own core's caches, as
-// they do where a caller has just made them. With another core to itself it could work on a question while
-// that is copied (a hijacked worker gained 19% so), and the honest one would be charged for waking up.
+// Two ways to wait. As a rule both share the worker's core and take turns, each asleep while the other works.
+// So a worker cannot run while a question is written or an answer is read, and inputs lie in its own core's
+// caches, as they do where a caller has just made them. With a core to itself it could work in the meantime,
+// on a question that is being copied (a hijacked worker gained 19% so) or on what an early answer left to do
+// (11% of a call of 5 us), while the honest one spins. Workers with threads may need all cores: they are
+// stopped in the meantime instead, and the feeder polls the desk.
 
 #include <dirent.h>
 #include <linux/futex.h>
@@ -91,7 +91,6 @@ struct Turn {
     std::uint64_t used;        // bytes of `answers`
     std::uint64_t faults;      // pages of answers that the worker had never touched
     std::uint64_t converting;  // nanoseconds, in the worker's own words: only the reference is asked
-    std::uint64_t gap;         // nanoseconds between an answer and the next question, while the worker can run
 };
 
 // A worker that has not stopped after so long is in a sleep that no signal ends, and is killed.
@@ -168,12 +167,6 @@ class Conversation {
                 signal(SIGCONT);
             }
             outcome = put(question, nonces_[turn->asked], turn->asked + 1 == count);
-            // Between an answer and the next question an honest worker waits, on its clock; whoever works on
-            // meanwhile saves that much at most. Where we share its core or have stopped it, it cannot.
-            if (answered_at_ != 0 && worker_.replies == 0 && !apart) {
-                turn->gap += laid_at_ - answered_at_;
-            }
-            answered_at_ = wall_clock();
             if (apart) {
                 // Whoever has nothing left to do is done. To stop a sleeper takes some tens of microseconds,
                 // which would be on its clock, and a worker that stops itself would save them.
@@ -219,7 +212,6 @@ class Conversation {
         request.nonce = desk_->question.nonce;
         std::memcpy(&desk_->question, &request, sizeof request);
         std::atomic_ref(desk_->question.nonce).store(nonce, std::memory_order_release);
-        laid_at_ = wall_clock();
         if (worker_.by_message != 0) {
             // One for each question: those who sleep on their socket always do. It fails when the worker is
             // gone.
@@ -228,7 +220,8 @@ class Conversation {
         } else {
             syscall(SYS_futex, &desk_->question.nonce, FUTEX_WAKE, 1, nullptr, nullptr, 0);
         }
-        const std::uint64_t until = std::min(laid_at_ + worker_.limit * question.count, until_);
+        const std::uint64_t now = wall_clock();
+        const std::uint64_t until = std::min(now + worker_.limit * question.count, until_);
         return worker_.replies != 0 ? sleep_until(nonce, until) : poll_until(nonce, until);
     }
 
@@ -480,8 +473,6 @@ class Conversation {
     Desk* desk_;
     std::string name_;
     std::uint64_t until_ = 0;
-    std::uint64_t laid_at_ = 0;      // when the last question was laid on the desk
-    std::uint64_t answered_at_ = 0;  // and when its answer was seen
     bool may_fetch_ = false;
     std::vector<std::uint32_t> nonces_;
 };

@@ -117,19 +117,16 @@ def unpack_candidate(row: Sequence[Any]) -> Candidate:
 
 def pack_samples(buckets: Iterable[Bucket]) -> bytes:
     """Buckets as JSON, not yet compressed: JSON integers have no limit, so 64-bit seeds are safe."""
-    rows = [
-        [b.seed, _flat(b.reference), _flat(b.candidate), _numbers(b.again), b.converting, b.gap, b.span]
-        for b in buckets
-    ]
+    rows = [[b.seed, _flat(b.reference), _flat(b.candidate), _numbers(b.again), b.converting, b.span] for b in buckets]
     return canonical_json(rows).encode()
 
 
 def unpack_samples(compressed: bytes) -> tuple[Bucket, ...]:
     """The buckets of a compressed `pack_samples`."""
     return tuple(
-        # Archives of earlier versions have neither gap nor span; all of their buckets are looks.
-        Bucket(_life(reference), _life(candidate), seed, Sample(*again), converting, *rest[:1], *map(Span, rest[1:]))
-        for seed, reference, candidate, again, converting, *rest in json.loads(zlib.decompress(compressed))
+        # Archives of earlier versions have no span; all of their buckets are looks.
+        Bucket(_life(reference), _life(candidate), seed, Sample(*again), converting, *map(Span, span))
+        for seed, reference, candidate, again, converting, *span in json.loads(zlib.decompress(compressed))
     )
 
 

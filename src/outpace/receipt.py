@@ -284,7 +284,6 @@ def _bucket_row(bucket: Bucket) -> dict[str, Any]:
         "candidate": _life_row(bucket.candidate),
         "again": dataclasses.astuple(bucket.again),
         "converting": bucket.converting,
-        "gap": bucket.gap,
         "span": bucket.span,
     }
 
@@ -296,7 +295,6 @@ def _bucket(row: dict[str, Any]) -> Bucket:
         row["seed"],
         _sample(row["again"]),
         _nanoseconds(row["converting"]),
-        _nanoseconds(row["gap"]),
         Span(row["span"]),
     )
 

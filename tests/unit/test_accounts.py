@@ -367,12 +367,6 @@ def test_a_long_process_of_few_calls_counts_whole() -> None:
     assert math.exp(max(found.ratios)) <= 1.001
 
 
-def test_time_between_questions_must_be_gained_beyond() -> None:
-    found = reckon([Bucket(life(), life(CALL / 2), 1, gap=5000)] * 8, TASK)
-    assert found.margin == pytest.approx(1 + (5000 + 170) / (CALL / 2))
-    assert math.exp(found.ratios[0]) == pytest.approx((CALL + 5170) / (CALL / 2 + 5170))
-
-
 def test_a_confirmation_charges_what_the_noise_of_a_start_may_hide() -> None:
     def started(nanoseconds: float) -> Life:
         return dataclasses.replace(life(), start=Sample(0, *(round(nanoseconds),) * 2, 0))

@@ -36,8 +36,8 @@ HANDOVER_NS = {"c": (150, 20), "python": (5000, 3000), "command": (0, 0)}
 CONVERSIONS_SKIPPED = 2
 # What starting a process may take more or less by chance, in most buckets.
 START_NOISE_NS = 100_000
-# In a confirmation once-work is charged at the upper end of what it may be, so many standard errors above its mean: what
-# cannot be told from the noise of a start is not taken for nothing.
+# In a confirmation once-work is charged at the upper end of what it may be, so many standard errors above its mean:
+# what cannot be told from the noise of a start is not taken for nothing.
 SURE = 3.0
 # Beyond this (log ratio) nothing is excused as noise, however noisy the machine is.
 NOISE_MOST = 0.1
@@ -89,7 +89,7 @@ def reckon(buckets: Sequence[Bucket], task: Task) -> Account:
     # With several threads or processes the CPU clock adds them up and says nothing about speed.
     calls, reference, candidate = _turns(usable, parallel=parallel)
     # The handover once more, for both sides: it makes gains smaller, and leaves little to whoever skipped it.
-    handover = _handover(task, usable)
+    handover = _handover(task)
     handed = calls * handover if task.entry.kind == "c" else np.zeros(len(calls))
     logs = np.log(reference / candidate)
     typical = float(np.median(logs))
@@ -139,10 +139,10 @@ def reckon(buckets: Sequence[Bucket], task: Task) -> Account:
     )
 
 
-def _handover(task: Task, buckets: Sequence[Bucket]) -> float:
-    """Nanoseconds of each call that a candidate might save by taking its worker over, or by working between calls."""
+def _handover(task: Task) -> float:
+    """Nanoseconds of each call that a candidate might save by taking its worker over."""
     question, each = HANDOVER_NS[task.entry.kind]
-    return question / task.timing.bundle + each + float(np.median([bucket.gap for bucket in buckets]))
+    return question / task.timing.bundle + each
 
 
 def _spread(logs: Numbers) -> float:

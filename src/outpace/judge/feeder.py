@@ -1,7 +1,7 @@
 """The feeder: one turn of a stopped worker, question by question, by the native code in `native/feeder/`.
 
-Nothing of a question reaches the worker before the answer to the last one has left it. The native half waits on another
-core in a loop that takes some 15 ns; Python's would take a thousand times as long, and the turn with it.
+Nothing of a question reaches the worker before the answer to the last one has left it. The native half and the worker
+take turns on one core, some microseconds for each question; in Python it would take many times as long.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ from outpace.judge.question import Question
 DESK_BYTES = 4096
 # Answers of one turn; pages that nobody writes to cost nothing.
 ANSWER_LIMIT = 512 << 20
-# Questions and answers up to this are copied in some tenths of a microsecond, in which nothing can be done.
-SMALL = 8192
 _ANY_LENGTH = 2**64 - 1
 _SETUP, _CONVERTS, _UNCHANGED = 1, 16, 32
 _QUESTION = np.dtype(
@@ -76,7 +74,7 @@ class Asked(ctypes.Structure):
 class _Turn(ctypes.Structure):
     _fields_ = tuple(
         (name, ctypes.c_uint64)
-        for name in ("wall", "cpu", "delay", "resident", "asked", "used", "faults", "converting", "gap")
+        for name in ("wall", "cpu", "delay", "resident", "asked", "used", "faults", "converting")
     )
 
 
@@ -94,8 +92,6 @@ class Turn:
     faults: int
     # Nanoseconds that converting took by the worker's own word, where it was asked for that.
     converting: int
-    # Nanoseconds that passed between answers and the next questions, while the worker could run.
-    gap: int
 
 
 class Lot:
@@ -117,7 +113,6 @@ class Lot:
         self.inputs = tuple(inputs)
         self.calls = sum(question.count for question in questions if not question.setup)
         self.input_bytes = max((len(question.data) for question in questions), default=0)
-        self.small = all(map(_is_small, questions))
         # Kept: the rows point into them.
         self._data = [np.frombuffer(question.data, np.uint8) for question in questions]
         self._blank = [np.frombuffer(question.blank, np.uint8) for question in questions]
@@ -146,11 +141,6 @@ class Lot:
         return min(most, ANSWER_LIMIT)
 
 
-def _is_small(question: Question) -> bool:
-    answer = question.answer_bytes
-    return len(question.data) + len(question.blank) <= SMALL and answer is not None and answer <= SMALL
-
-
 def feed(asked: Asked, lot: Lot) -> Turn:
     """Let the worker answer the lot, then stop it again."""
     answers = np.empty(max(lot.room(asked.output_bytes), 1), np.uint8)
@@ -167,9 +157,7 @@ def feed(asked: Asked, lot: Lot) -> Turn:
     )
     view, ends = memoryview(answers.data), np.cumsum(lengths[: turn.asked]).tolist()
     pieces = tuple(view[begin:end] for begin, end in zip([0, *ends], ends, strict=False))
-    return Turn(
-        Told(told), turn.wall, turn.cpu, turn.delay, turn.resident, pieces, turn.faults, turn.converting, turn.gap
-    )
+    return Turn(Told(told), turn.wall, turn.cpu, turn.delay, turn.resident, pieces, turn.faults, turn.converting)
 
 
 def address(array: npt.NDArray[Any]) -> int:

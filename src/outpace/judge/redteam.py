@@ -61,6 +61,10 @@ def weaknesses(domain: Domain, answered: Sequence[tuple[Input, Any]], moved: Mov
             "a program that gives 0 for the smaller half of its numbers passes the check; "
             "compare each number relative to itself, or make [checking] floor smaller"
         )
+    for name in ("real", "imaginary"):
+        parts = [without_part(answer, name) for _, answer in answered]
+        if _changed(answered, parts) and _passes(domain, answered, parts, moved):
+            found.append(f"a program that gives 0 for all {name} parts passes the check; compare each part for itself")
     if domain.task.checking.agreement:
         doubled = [with_one_doubled(answer) for _, answer in answered]
         if _changed(answered, doubled) and _passes(domain, answered, doubled, moved):
@@ -114,6 +118,19 @@ def untouched(given: Input, answer: Any) -> Any:
 def without_smaller_half(answer: Any) -> Any:
     """The answer with 0 for the smaller half, by magnitude, of the numbers of each array, list and dict."""
     return _altered(answer, _zero_smaller_half)
+
+
+def without_part(answer: Any, name: str) -> Any:
+    """The answer with 0 for this part, real or imaginary, of all complex numbers."""
+    if isinstance(answer, dict):
+        return {key: without_part(value, name) for key, value in answer.items()}
+    if isinstance(answer, list):
+        return [without_part(item, name) for item in answer]
+    is_array = isinstance(answer, np.ndarray) and answer.dtype.kind == "c"
+    if not (is_array or isinstance(answer, complex)):
+        return answer
+    kept = answer.real if name == "imaginary" else 1j * answer.imag
+    return kept.astype(answer.dtype) if is_array else complex(kept)
 
 
 def with_one_doubled(answer: Any) -> Any:

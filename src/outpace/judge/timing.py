@@ -78,11 +78,6 @@ class _Both:
     def samples(self, side: int) -> list[Sample]:
         return [each[side].sample for each in self.heard]
 
-    def gap(self) -> int:
-        """Nanoseconds between an answer of the reference's and the next question, per call."""
-        calls = sum(each[0].sample.calls for each in self.heard)
-        return sum(each[0].gap for each in self.heard) // max(calls, 1)
-
 
 class Stopwatch:
     """Times one candidate against the reference."""
@@ -253,7 +248,7 @@ class Stopwatch:
             )
             for side in (0, 1)
         )
-        return Bucket(reference, candidate, seed, again, converting, turns.gap(), span)
+        return Bucket(reference, candidate, seed, again, converting, span)
 
     def _converting(self, pair: Pair, asked: Lot) -> int:
         """What it takes the reference to convert the arguments and the answer of a call, in nanoseconds."""

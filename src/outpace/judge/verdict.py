@@ -75,8 +75,6 @@ class Bucket:
     again: Sample = Sample(0, 0, 0, 0)
     # What it took the reference to convert the arguments and the answer of a call, in nanoseconds; 0 where nothing is.
     converting: int = 0
-    # What passed between an answer and the next question, in nanoseconds per call, where the worker can work meanwhile.
-    gap: int = 0
     span: Span = Span.BRIEF
 
 

@@ -97,14 +97,12 @@ class Heard:
     """A worker's answers to a lot, what the turn took, and how much memory it held afterwards.
 
     `converting` is the worker's own word for what converting took, in nanoseconds: to be believed of the reference.
-    `gap` is what passed between answers and the questions after them, where the worker can work meanwhile.
     """
 
     sample: Sample
     answers: tuple[memoryview, ...]
     resident: int
     converting: int = 0
-    gap: int = 0
 
 
 @dataclass
@@ -217,7 +215,7 @@ class Worker:
         if lot.questions and lot.questions[0].setup:
             limit, doing = max(limit, self.program.setup_seconds), "set-up or a call"
             turn_seconds += self.program.setup_seconds
-        turn = feed(self._asked(limit, turn_seconds, small=lot.small), lot)
+        turn = feed(self._asked(limit, turn_seconds), lot)
         if turn.told is Told.SPEAKS:
             self._receive(-1, 1.0, doing, expected=-1)
         if turn.told is Told.TIMED_OUT:
@@ -237,12 +235,10 @@ class Worker:
         self._cpu_mark = turn.cpu
         if self.program.serves_processes:
             sample = _of_processes(lot, turn.answers)
-        return Heard(sample, turn.answers, turn.resident, turn.converting, turn.gap)
+        return Heard(sample, turn.answers, turn.resident, turn.converting)
 
-    def _asked(self, seconds: float, turn_seconds: float, *, small: bool) -> Asked:
+    def _asked(self, seconds: float, turn_seconds: float) -> Asked:
         threads = self.program.confinement.threads > 1
-        # With threads it is stopped between questions, and may need all of its cores in between.
-        by_turns = not small and not threads
         return Asked(
             input=self.inputs.address,
             output=self.outputs.address,
@@ -252,12 +248,13 @@ class Worker:
             handle=self.handle,
             socket=self.channel.fileno(),
             by_message=self.program.by_message,
-            # Elsewhere than on x86 Python's stores may be seen out of order; a message comes after them.
-            replies=by_turns or self.one_core or (self.program.by_message and platform.machine() != "x86_64"),
+            # With threads it is stopped between questions instead, and may need all of its cores in between. Elsewhere
+            # than on x86 Python's stores may be seen out of order; a message comes after them.
+            replies=not threads or self.one_core or (self.program.by_message and platform.machine() != "x86_64"),
             threads=threads,
             limit=int(seconds * 1e9),
             turn_limit=int(turn_seconds * 1e9),
-            core=self.core if by_turns else -1,
+            core=-1 if threads else self.core,
         )
 
     def _too_slow(self, taken: float, limit: float, turn_limit: float, answered: int) -> str:
@@ -350,16 +347,26 @@ class Worker:
         """Stop it, and wait until it has stopped: before that it may still compute."""
         self._signal(signal.SIGSTOP)
         patience = time.monotonic() + STOP_SECONDS
-        while _state(self.pid) not in "TtZX?":
+        # All of its threads: one in a system call that no signal ends goes on after the others have stopped.
+        while any(state not in "TtZX?" for state in _states(self.pid)):
             if time.monotonic() > patience:
                 self._signal(signal.SIGKILL)
             time.sleep(0.0001)
 
 
-def _state(pid: int) -> str:
+def _states(pid: int) -> list[str]:
+    """The state of each of a process's threads."""
+    try:
+        threads = list(Path(f"/proc/{pid}/task").iterdir())
+    except OSError:
+        return []
+    return [_state(thread) for thread in threads]
+
+
+def _state(process: Path) -> str:
     try:
         # The name before it may hold any letter and bracket.
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        return (process / "stat").read_text().rpartition(")")[2].split()[0]
     except (OSError, IndexError):
         return "?"
 

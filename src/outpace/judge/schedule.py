@@ -52,6 +52,24 @@ class Lengths:
     turns: int
 
 
+# How much of a life fits, in questions: an opening of up to two turns, the timed turns, and one that is not timed.
+
+
+def turn_within(life: float) -> float:
+    """The questions of a turn, if a process is to make no more than `life`."""
+    return life / (2 + (TURNS + 1) * SPREAD)
+
+
+def turns_within(life: float, questions: int) -> float:
+    """How many timed turns of so many questions fit into such a life."""
+    return (life / questions - 2 - SPREAD) / (SPREAD * TURNS_SPREAD)
+
+
+def opening_within(life: float, questions: int) -> float:
+    """The questions of the longest opening before two timed turns."""
+    return life - (TURNS + 1) * SPREAD * questions
+
+
 def draw_lengths(plan: Plan, rng: np.random.Generator, span: Span) -> Lengths:
     """The lengths of one process; a long one lives for the lifetime, or as long as there is time for."""
     turn = turn_length(plan, rng)

@@ -29,7 +29,18 @@ from outpace.judge.inputs import edge_inputs, make_input, make_setup
 from outpace.judge.jail import MIB, JailKind
 from outpace.judge.pair import Pair, SideFailed
 from outpace.judge.question import BadAnswer, Question
-from outpace.judge.schedule import TURNS, Plan, dear_edge, draw_lengths, placed, turn_length, with_edges
+from outpace.judge.schedule import (
+    TURNS,
+    Plan,
+    dear_edge,
+    draw_lengths,
+    opening_within,
+    placed,
+    turn_length,
+    turn_within,
+    turns_within,
+    with_edges,
+)
 from outpace.judge.statistics import Decision
 from outpace.judge.verdict import Bucket, Life, Outcome, Sample, Span
 from outpace.judge.worker import Failed, Heard, Program
@@ -157,19 +168,26 @@ class Stopwatch:
         # Inputs of an opening and of the timed turns, all of them new.
         by_inputs = INPUT_SECONDS / making / (TURNS + 1)
         by_memory = TURN_BYTES / max(self._answer_bytes, self._question_bytes, 1)
-        questions = math.ceil(max(min(wanted, by_inputs, by_memory), 1.0))
+        lifetime = timing.lifetime or LIFETIME_NS / 1e9 / reference
+        # In questions. No process makes more calls than programs that use the code do: what a candidate is like after
+        # that is of no use to anybody. Every call of a command is a life of its own.
+        life = math.inf if self._domain.task.entry.kind == "command" else lifetime / self._bundle
+        questions = math.ceil(max(min(wanted, by_inputs, by_memory, turn_within(life)), 1.0))
         note = ""
-        if questions < wanted / 2:
+        if questions < wanted / 2 and turn_within(life) < min(by_inputs, by_memory):
+            note = (
+                f"a timed turn had {questions} questions and not {wanted:.0f}: a process lives for {lifetime:.0f} calls"
+            )
+        elif questions < wanted / 2:
             note = (
                 f"a timed turn had {questions} questions instead of {wanted:.0f}: making one takes "
                 f"{making * 1e3:.3g} ms, and its answer up to {self._answer_bytes // 1024} KB"
             )
-        lifetime = timing.lifetime or LIFETIME_NS / 1e9 / reference
         # By the reference alone: a candidate that dawdles here must not escape a long life.
         each = making + 2 * question
-        longest = min(lifetime / self._bundle, LONG_SECONDS / each)
+        longest = min(opening_within(life, questions), LONG_SECONDS / each)
         # What the candidate's own answers cost to check is bounded, so that it cannot shorten its life by that either.
-        turns = WHOLE_SECONDS / (questions * (each + min(checking, each)))
+        turns = min(WHOLE_SECONDS / (questions * (each + min(checking, each))), turns_within(life, questions))
         light = LIGHT_SHARE * question * questions
         return Plan(
             questions,
@@ -179,7 +197,7 @@ class Stopwatch:
             dearest=max((seconds for _, seconds in edges), default=0.0),
             lifetime=lifetime,
             longest=max(int(longest), 1),
-            turns=max(min(round(turns), TURNS_MOST), TURNS),
+            turns=max(min(int(turns), TURNS_MOST), TURNS),
             note=note,
         )
 

@@ -1,0 +1,53 @@
+"""What a process is asked is drawn by chance, and no process lives longer than the task says."""
+
+import numpy as np
+import pytest
+
+from outpace.judge.schedule import (
+    EDGES,
+    SPREAD,
+    TURNS,
+    Plan,
+    draw_lengths,
+    opening_within,
+    placed,
+    turn_within,
+    turns_within,
+)
+from outpace.judge.verdict import Span
+
+
+def plan_within(life: float) -> Plan:
+    questions = max(int(turn_within(life)), 1)
+    longest = max(int(opening_within(life, questions)), 1)
+    return Plan(questions, 1e-5, longest=longest, turns=max(int(turns_within(life, questions)), TURNS))
+
+
+@pytest.mark.parametrize("life", [10, 100, 350, 10_000])
+@pytest.mark.parametrize("span", list(Span))
+def test_no_process_makes_more_calls_than_its_life_has(life: int, span: Span) -> None:
+    plan, rng = plan_within(life), np.random.default_rng(1)
+    for _ in range(200):
+        lengths = draw_lengths(plan, rng, span)
+        # And a turn beside them that is not timed.
+        whole = lengths.opening + lengths.turns * lengths.turn + round(SPREAD * plan.questions)
+        assert whole <= life + TURNS + 2, "but for rounding"
+
+
+def test_a_whole_life_has_more_turns_than_a_brief_one_and_a_long_one_a_longer_opening() -> None:
+    plan, rng = plan_within(10_000), np.random.default_rng(1)
+    plan = Plan(100, 1e-5, longest=plan.longest, turns=40)
+    brief, whole, long = (draw_lengths(plan, rng, span) for span in Span)
+    assert brief.turns == long.turns == TURNS and whole.turns > 20
+    assert long.opening > 5 * max(brief.opening, whole.opening)
+
+
+def test_edge_cases_stand_in_any_turn_and_not_too_many_of_them() -> None:
+    rng = np.random.default_rng(1)
+    edges = [{"x": number} for number in range(20)]
+    met = np.zeros(3)
+    for _ in range(300):
+        found = placed(edges, 3, rng)
+        assert sum(map(len, found)) == EDGES
+        met += [len(each) for each in found]
+    assert met.min() > 0.25 * met.sum()

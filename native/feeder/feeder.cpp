@@ -21,6 +21,7 @@
 // stopped in the meantime instead, and the feeder polls the desk.
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <sched.h>
@@ -41,6 +42,7 @@
 #include <string>
 #include <vector>
 
+#include "../launcher/descriptor.hpp"
 #include "../launcher/message.hpp"
 #include "process.hpp"
 
@@ -109,7 +111,10 @@ enum Outcome : int {
 class Conversation {
   public:
     explicit Conversation(const Worker& worker)
-        : worker_(worker), desk_(reinterpret_cast<Desk*>(worker.output)), name_(std::to_string(worker.pid)) {}
+        : worker_(worker),
+          desk_(reinterpret_cast<Desk*>(worker.output)),
+          name_(std::to_string(worker.pid)),
+          pages_(open(("/proc/" + name_ + "/pagemap").c_str(), O_RDONLY | O_CLOEXEC)) {}
 
     // Goes to the core it is to feed from for as long as it lives.
     class Place {
@@ -342,7 +347,25 @@ class Conversation {
         char byte = 0;
         const iovec here{&byte, 1};
         const iovec there{nullptr, 1};
-        return process_vm_readv(worker_.pid, &here, 1, &there, 1, 0) < 0 && errno == EFAULT;
+        return pages_.number() >= 0 && process_vm_readv(worker_.pid, &here, 1, &there, 1, 0) < 0 &&
+               errno == EFAULT;
+    }
+
+    // Whether none of these pages are a file's or shared: the same page may then stand in many places, or
+    // hold an argument, and nobody has written what is read there.
+    bool own_memory(std::uint64_t address, std::uint64_t bytes) const {
+        if (bytes == 0) {
+            return true;
+        }
+        constexpr std::uint64_t page = 4096;
+        constexpr std::uint64_t of_a_file_or_shared = std::uint64_t{1} << 61;
+        const std::uint64_t first = address / page;
+        std::vector<std::uint64_t> entries((address + bytes - 1) / page - first + 1);
+        const std::size_t wanted = entries.size() * sizeof entries[0];
+        return pread(pages_.number(), entries.data(), wanted,
+                     static_cast<off_t>(first * sizeof entries[0])) == static_cast<ssize_t>(wanted) &&
+               std::none_of(entries.begin(), entries.end(),
+                            [](std::uint64_t entry) { return (entry & of_a_file_or_shared) != 0; });
     }
 
     // Copies an answer out of the region, and what lies elsewhere in the worker's memory from there; behind
@@ -368,6 +391,10 @@ class Conversation {
                 return false;
             }
             turn->faults += faults_so_far() - before;
+            // Looked at after it was read: a page that nobody touched has no kind before.
+            if (!own_memory(address, piece.bytes)) {
+                return false;
+            }
             const Range range{piece.offset, piece.bytes};
             std::memcpy(answer + bytes + index * sizeof range, &range, sizeof range);
             done = piece.offset + piece.bytes;
@@ -474,6 +501,7 @@ class Conversation {
     std::string name_;
     std::uint64_t until_ = 0;
     bool may_fetch_ = false;
+    Descriptor pages_;  // what the kernel says of the worker's pages
     std::vector<std::uint32_t> nonces_;
 };
 

@@ -21,3 +21,10 @@ def test_each_unseen_character_is_spelt_out() -> None:
 
 def test_text_in_any_script_stays_as_it_is() -> None:
     assert shown("größer, 数, שלום, 👍🏽\n") == "größer, 数, שלום, 👍🏽\n"
+
+
+def test_letters_and_marks_that_draw_nothing_are_spelt_out() -> None:
+    for blank in "\u034f\u115f\u1160\u17b4\u2800\u3164\ufe0f\uffa0\U000e0101":
+        assert shown(f"a{blank}b") == f"a⟨U+{ord(blank):04X}⟩b"
+        assert hides(f"a{blank}b") == [f"⟨U+{ord(blank):04X}⟩"]
+    assert shown("é 中 한 ✓") == "é 中 한 ✓" and hides("é 中 한 ✓") == []

@@ -204,3 +204,20 @@ def test_arguments_that_changed_places_are_not_the_same() -> None:
     one, other = np.arange(3), np.arange(3)
     assert wire.plain({"rows": [one, other]}) == wire.plain({"rows": [one, other]})
     assert wire.plain({"rows": [one, other]}) != wire.plain({"rows": [other, one]})
+
+
+def test_arguments_never_lie_side_by_side() -> None:
+    one, other = np.ones((4, 8)), np.ones((4, 8))
+    values, _ = wire.unpack(memoryview(wire.pack({"one": one, "other": other})), 0)
+    begin, end = (values[name].__array_interface__["data"][0] for name in ("one", "other"))
+    assert end >= begin + one.nbytes + 64
+    assert values["one"].tolist() == values["other"].tolist() == one.tolist()
+
+
+def test_only_arrays_with_memory_of_their_own_are_left_to_be_fetched() -> None:
+    own = np.ones(100_000)
+    for array, fetched in ((own, 1), (own[:50_000], 0), (own.reshape(100, 1000), 0)):
+        for answer in (array, {"x": array}):
+            apart: list[object] = []
+            wire.pack_into(answer, memoryview(bytearray(2_000_000)), 0, apart)
+            assert len(apart) == fetched

@@ -10,6 +10,7 @@ answers with `unmarshal.py`, which does not.
 from __future__ import annotations
 
 import marshal
+import os
 import struct
 import sys
 from typing import Any
@@ -60,8 +61,10 @@ def pack(value: Any) -> bytes:
         # The short form serves an array right under a name; one without elements has no place in the bytes.
         short = len(path) == 1 and array.size
         described.append((path[0] if short else path, array.dtype.str, start, array.shape))
-        parts += (array.tobytes(), bytes(-array.nbytes % ALIGN))
-        start = _aligned(start + array.nbytes)
+        # Chance behind each: arrays that lay side by side could be taken for one, which no caller's are.
+        gap = -array.nbytes % ALIGN + ALIGN
+        parts += (array.tobytes(), os.urandom(gap))
+        start += array.nbytes + gap
     body = _marshalled((rest, described))
     first = _aligned(HEADER.size + len(body))
     parts[:3] = HEADER.pack(len(body), first + start), body, bytes(first - HEADER.size - len(body))
@@ -71,7 +74,8 @@ def pack(value: Any) -> bytes:
 def pack_into(value: Any, region: memoryview, at: int, apart: list[Any] | None = None) -> int:
     """Pack an answer right where it is read, without a copy between; returns where it ends.
 
-    With a list `apart`, large arrays are not copied: where each belongs and the array itself are added to the list.
+    With a list `apart`, large arrays with memory of their own are not copied: where each belongs and the array itself
+    are added to the list. A view may lie over an argument, which a caller would not get for nothing.
     """
     global _last_type, _last_code
     if type(value) is _array_type and value.size and (value.dtype is _last_type or value.dtype in _codes):
@@ -85,7 +89,7 @@ def pack_into(value: Any, region: memoryview, at: int, apart: list[Any] | None =
         end: int = first + size + -size % ALIGN
         if end <= len(region):
             try:
-                if apart is not None and size >= APART_FROM and len(apart) < APART_MOST and value.flags.c_contiguous:
+                if apart is not None and size >= APART_FROM and len(apart) < APART_MOST and _own(value):
                     apart.append((first, size, value))
                 else:
                     region[first : first + size] = memoryview(value).cast("B")
@@ -107,13 +111,18 @@ def pack_into(value: Any, region: memoryview, at: int, apart: list[Any] | None =
     region[at + HEADER.size : at + HEADER.size + len(body)] = body
     for _, array in found:
         size = array.nbytes
-        if apart is not None and size >= APART_FROM and len(apart) < APART_MOST:
+        if apart is not None and size >= APART_FROM and len(apart) < APART_MOST and _own(array):
             apart.append((first, size, array))
         elif size:
             # A view of bytes can be made of any shape but one without elements.
             region[first : first + size] = memoryview(array).cast("B")
         first += size + -size % ALIGN
     return end
+
+
+def _own(array: Any) -> bool:
+    flags = array.flags
+    return bool(flags.owndata and flags.c_contiguous)
 
 
 def _apart(value: Any) -> tuple[Any, _Found]:

@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from outpace.judge.accounts import reckon
+from outpace.judge.accounts import Account, reckon
 from outpace.judge.verdict import Bucket
 from outpace.receipt import Evidence, FlagsShare, Receipt
 from outpace.shown import shown
 from outpace.task import Task
 
-# Nanoseconds. Below this a process's start varies by as much.
-ONCE_WORTH_SAYING = 1e6
+# Nanoseconds, and a share of the life that it is spread over. Below these a process's start varies by as much: a
+# confirmation counts once-work at the upper end of what it may be, so that there always is some.
+ONCE_WORTH_SAYING, ONCE_SHARE = 1e6, 0.005
 # A share of the winner's time.
 CONVERTING_WORTH_SAYING = 0.2
 
@@ -48,13 +49,18 @@ def figure(task: Task) -> str:
 def once(buckets: Sequence[Bucket], task: Task) -> str:
     """What a candidate does once per process beyond the reference, and when that has paid off; "" where nothing."""
     account = reckon(buckets, task)
-    if account.once < ONCE_WORTH_SAYING or account.pays_after is None:
+    if account.once < once_worth_saying(account) or account.pays_after is None:
         return ""
     spent = f"{account.once / 1e6:,.0f}" if account.once >= 1e7 else f"{account.once / 1e6:.1f}"
     return (
         f"It does {spent} ms of work once per process, which pays after {account.pays_after:,} calls; "
         f"the figure spreads it over {account.lifetime:,.0f}."
     )
+
+
+def once_worth_saying(account: Account) -> float:
+    """From how many nanoseconds on once-work matters to the figure."""
+    return max(ONCE_WORTH_SAYING, ONCE_SHARE * account.lifetime * account.candidate)
 
 
 def converting(buckets: Sequence[Bucket], task: Task) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from rich.console import Console
 
 from outpace.candidate import Candidate, reference
-from outpace.claim import ONCE_WORTH_SAYING, flags_headline
+from outpace.claim import flags_headline, once_worth_saying
 from outpace.domains.program import ProgramDomain
 from outpace.errors import ReceiptError
 from outpace.judge.accounts import reckon
@@ -105,7 +105,7 @@ def more_once(claim: Receipt, whole: Again) -> str:
     there, here = (reckon(buckets, claim.task) for buckets in (claim.buckets, whole.verdict.buckets))
     # As it would be on a machine as fast as this one.
     said, found = there.once * here.reference / there.reference, here.once
-    if found - said <= max(ONCE_WORTH_SAYING, said):
+    if found - said <= max(once_worth_saying(here), said):
         return ""
     return f"Once per process it does {found / 1e6:.1f} ms of work here, where {said / 1e6:.1f} ms are claimed: not so"
 

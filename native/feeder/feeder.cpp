@@ -21,16 +21,13 @@
 // stopped in the meantime instead, and the feeder polls the desk.
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -42,8 +39,8 @@
 #include <string>
 #include <vector>
 
-#include "../launcher/descriptor.hpp"
 #include "../launcher/message.hpp"
+#include "memory.hpp"
 #include "process.hpp"
 
 namespace outpace {
@@ -87,7 +84,7 @@ struct Range {
 struct Turn {
     std::uint64_t wall;
     std::uint64_t cpu;         // the worker's clock at the end, since it began to live
-    std::uint64_t delay;       // what worker and feeder waited for a core, in this turn
+    std::uint64_t delay;       // what worker and feeder waited for a core, or the feeder copied meanwhile
     std::uint64_t resident;    // bytes of memory at the end
     std::uint64_t asked;       // questions that were answered
     std::uint64_t used;        // bytes of `answers`
@@ -114,7 +111,7 @@ class Conversation {
         : worker_(worker),
           desk_(reinterpret_cast<Desk*>(worker.output)),
           name_(std::to_string(worker.pid)),
-          pages_(open(("/proc/" + name_ + "/pagemap").c_str(), O_RDONLY | O_CLOEXEC)) {}
+          memory_(worker.pid) {}
 
     // Goes to the core it is to feed from for as long as it lives.
     class Place {
@@ -152,7 +149,7 @@ class Conversation {
         std::uint64_t widest = 0;
         std::uint64_t begin = wall_clock();
         until_ = begin + worker_.turn_limit;
-        may_fetch_ = may_fetch();
+        may_fetch_ = memory_.readable();
         if (!apart) {
             signal(SIGCONT);
         }
@@ -163,12 +160,14 @@ class Conversation {
                 outcome = too_long;
                 break;
             }
+            const std::uint64_t free = wall_clock();
             // The question last: a worker that looks for it instead of the nonce must not gain by that.
             std::memcpy(worker_.output + desk_bytes, question.blank, question.blank_bytes);
             std::memcpy(worker_.input, question.data, question.bytes);
             widest = std::max(widest, question.bytes);
+            const std::uint64_t laid = wall_clock();
             if (apart) {
-                begin = wall_clock();
+                begin = laid;
                 signal(SIGCONT);
             }
             outcome = put(question, nonces_[turn->asked], turn->asked + 1 == count);
@@ -183,8 +182,13 @@ class Conversation {
                 // no signal ends: whatever it did until it had stopped counts too.
                 turn->wall += at_rest ? end - begin + (cpu_clock(worker_.pid) - spent) : wall_clock() - begin;
             }
+            const std::uint64_t heard = wall_clock();
             if (outcome == finished) {
                 outcome = take(question, answers, room, lengths, turn);
+            }
+            if (!apart) {
+                // What we copy ourselves is no waiting of the worker's.
+                turn->delay += laid - free + (wall_clock() - heard);
             }
             if (outcome != finished) {
                 break;
@@ -342,32 +346,6 @@ class Conversation {
         return worker_.replies != 0 ? 0 : run_delay(name_) + run_delay("thread-self");
     }
 
-    // Whether we may look into its memory: nothing lies at address 0, and that must be all there is to say.
-    bool may_fetch() const {
-        char byte = 0;
-        const iovec here{&byte, 1};
-        const iovec there{nullptr, 1};
-        return pages_.number() >= 0 && process_vm_readv(worker_.pid, &here, 1, &there, 1, 0) < 0 &&
-               errno == EFAULT;
-    }
-
-    // Whether none of these pages are a file's or shared: the same page may then stand in many places, or
-    // hold an argument, and nobody has written what is read there.
-    bool own_memory(std::uint64_t address, std::uint64_t bytes) const {
-        if (bytes == 0) {
-            return true;
-        }
-        constexpr std::uint64_t page = 4096;
-        constexpr std::uint64_t of_a_file_or_shared = std::uint64_t{1} << 61;
-        const std::uint64_t first = address / page;
-        std::vector<std::uint64_t> entries((address + bytes - 1) / page - first + 1);
-        const std::size_t wanted = entries.size() * sizeof entries[0];
-        return pread(pages_.number(), entries.data(), wanted,
-                     static_cast<off_t>(first * sizeof entries[0])) == static_cast<ssize_t>(wanted) &&
-               std::none_of(entries.begin(), entries.end(),
-                            [](std::uint64_t entry) { return (entry & of_a_file_or_shared) != 0; });
-    }
-
     // Copies an answer out of the region, and what lies elsewhere in the worker's memory from there; behind
     // it stands where those pieces belong, for whoever reads it. Room that is left for them in the region is
     // not copied: it would only drive other things from the caches.
@@ -382,17 +360,8 @@ class Conversation {
             }
             std::memcpy(answer + done, region + done, piece.offset - done);
             std::uint64_t address = 0;
-            if (!fetch(&address, piece.pointer, sizeof address)) {
-                return false;
-            }
-            touch(answer + piece.offset, piece.bytes);
-            const std::uint64_t before = faults_so_far();
-            if (!fetch(answer + piece.offset, address, piece.bytes)) {
-                return false;
-            }
-            turn->faults += faults_so_far() - before;
-            // Looked at after it was read: a page that nobody touched has no kind before.
-            if (!own_memory(address, piece.bytes)) {
+            if (!memory_.read(&address, piece.pointer, sizeof address) ||
+                !memory_.fetch(answer + piece.offset, address, piece.bytes, &turn->faults)) {
                 return false;
             }
             const Range range{piece.offset, piece.bytes};
@@ -401,29 +370,6 @@ class Conversation {
         }
         std::memcpy(answer + done, region + done, bytes - done);
         return true;
-    }
-
-    // Every page of ours, so that faults while we fetch are the worker's: zeros that it never wrote.
-    static void touch(std::byte* begin, std::uint64_t bytes) {
-        for (std::uint64_t at = 0; at < bytes; at += 4096) {
-            *static_cast<volatile std::byte*>(begin + at) = std::byte{0};
-        }
-        if (bytes != 0) {
-            *static_cast<volatile std::byte*>(begin + bytes - 1) = std::byte{0};
-        }
-    }
-
-    static std::uint64_t faults_so_far() {
-        rusage used{};
-        getrusage(RUSAGE_THREAD, &used);
-        return static_cast<std::uint64_t>(used.ru_minflt);
-    }
-
-    // Copies from the worker's own memory.
-    bool fetch(void* to, std::uint64_t address, std::uint64_t bytes) const {
-        const iovec here{to, bytes};
-        const iovec there{reinterpret_cast<void*>(address), bytes};
-        return process_vm_readv(worker_.pid, &here, 1, &there, 1, 0) == static_cast<ssize_t>(bytes);
     }
 
     void signal(int number) const { syscall(SYS_pidfd_send_signal, worker_.handle, number, nullptr, 0); }
@@ -501,7 +447,7 @@ class Conversation {
     std::string name_;
     std::uint64_t until_ = 0;
     bool may_fetch_ = false;
-    Descriptor pages_;  // what the kernel says of the worker's pages
+    Memory memory_;
     std::vector<std::uint32_t> nonces_;
 };
 

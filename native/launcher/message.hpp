@@ -127,5 +127,6 @@ static_assert(sizeof(Part) == 56);
 
 constexpr std::uint64_t output_too_long = UINT64_MAX;
 constexpr std::uint64_t output_missing = UINT64_MAX - 1;
+constexpr std::uint64_t output_with_holes = UINT64_MAX - 2;
 
 }  // namespace outpace

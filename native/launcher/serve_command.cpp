@@ -251,7 +251,7 @@ class CommandServer {
                      const std::uint64_t (&usage)[3]) {
         switch (static_cast<PartKind>(part.kind)) {
             case PartKind::standard_output:
-                return give_content(has_a_hole(captured) ? nothing_ : captured, part.out_bytes);
+                return give_content(captured, part.out_bytes);
             case PartKind::output_file: {
                 const std::string name(reinterpret_cast<const char*>(input_.base + part.name_offset),
                                        part.name_bytes);
@@ -272,12 +272,10 @@ class CommandServer {
         }
     }
 
-    // Whether bytes are missing that were never written, only jumped over or made room for. To read them
-    // would be our work, and a pipe would not have taken them.
-    static bool has_a_hole(const Descriptor& file) {
-        struct stat status = {};
-        return file.open() && fstat(file.number(), &status) == 0 && status.st_size > 0 &&
-               lseek(file.number(), 0, SEEK_HOLE) < status.st_size;
+    // Whether bytes are missing that were never written, only jumped over or made room for. To make zeros of
+    // them would be our work, or that of whoever reads the file, and a pipe would not have taken them.
+    static bool has_a_hole(const Descriptor& file, off_t length) {
+        return length > 0 && lseek(file.number(), 0, SEEK_HOLE) < length;
     }
 
     void give(const void* bytes, std::uint64_t length) {
@@ -298,10 +296,12 @@ class CommandServer {
             length = static_cast<std::uint64_t>(status.st_size);
             if (length > std::min(bytes, left)) {
                 length = output_too_long;
+            } else if (has_a_hole(file, status.st_size)) {
+                length = output_with_holes;
             }
         }
         std::uint64_t done = 0;
-        while (length < output_missing && done < length) {
+        while (length < output_with_holes && done < length) {
             const ssize_t got = pread(file.number(), content + done, length - done, static_cast<off_t>(done));
             if (got > 0) {
                 done += static_cast<std::uint64_t>(got);
@@ -325,7 +325,6 @@ class CommandServer {
     Descriptor hiding_;  // made once: every call would pay for it
     ProcessTree processes_;
     CallFolders folders_;
-    const Descriptor nothing_;
     std::uint64_t given_ = 0;           // bytes of results so far
     std::uint64_t usage_at_ = nowhere;  // where the last call's usage stands among them
 };

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from outpace.candidate import Candidate
-from outpace.judge.verdict import Bucket, Life, Outcome, Sample, Span, SpeedUp, Verdict
+from outpace.judge.verdict import NONE, Bucket, Life, Outcome, Sample, Span, SpeedUp, Verdict
 
 State = Literal["asked", "answered", "judged"]
 
@@ -117,17 +117,32 @@ def unpack_candidate(row: Sequence[Any]) -> Candidate:
 
 def pack_samples(buckets: Iterable[Bucket]) -> bytes:
     """Buckets as JSON, not yet compressed: JSON integers have no limit, so 64-bit seeds are safe."""
-    rows = [[b.seed, _flat(b.reference), _flat(b.candidate), _numbers(b.again), b.converting, b.span] for b in buckets]
+    rows = [
+        [b.seed, _flat(b.reference), _flat(b.candidate), _numbers(b.again), b.converting, b.span]
+        + ([_numbers(b.reference.late), _numbers(b.candidate.late)] if b.span is Span.LONG else [])
+        for b in buckets
+    ]
     return canonical_json(rows).encode()
 
 
 def unpack_samples(compressed: bytes) -> tuple[Bucket, ...]:
     """The buckets of a compressed `pack_samples`."""
-    return tuple(
-        # Archives of earlier versions have no span; all of their buckets are looks.
-        Bucket(_life(reference), _life(candidate), seed, Sample(*again), converting, *map(Span, span))
-        for seed, reference, candidate, again, converting, *span in json.loads(zlib.decompress(compressed))
-    )
+    return tuple(_bucket(*row) for row in json.loads(zlib.decompress(compressed)))
+
+
+def _bucket(
+    seed: int,
+    reference: list[int],
+    candidate: list[int],
+    again: list[int],
+    converting: int,
+    # Archives of earlier versions have no span; all of their buckets are looks.
+    span: str = Span.BRIEF,
+    *late: list[int],
+) -> Bucket:
+    halves = late or ((), ())
+    both = _life(reference, halves[0]), _life(candidate, halves[1])
+    return Bucket(*both, seed, Sample(*again), converting, Span(span))
 
 
 def _flat(life: Life) -> list[int]:
@@ -139,11 +154,11 @@ def _numbers(sample: Sample) -> tuple[int, ...]:
     return sample.calls, sample.wall, sample.cpu, sample.delay
 
 
-def _life(flat: list[int]) -> Life:
+def _life(flat: list[int], late: Sequence[int]) -> Life:
     count, *rest = flat
     numbers = iter(rest)
     start, opening, *others = (Sample(*four) for four in zip(numbers, numbers, numbers, numbers, strict=True))
-    return Life(opening, tuple(others[:count]), tuple(others[count:]), start)
+    return Life(opening, tuple(others[:count]), tuple(others[count:]), start, Sample(*late) if late else NONE)
 
 
 def pack_verdict(verdict: Verdict) -> tuple[Any, ...]:

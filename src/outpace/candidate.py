@@ -50,9 +50,15 @@ def forbidden_change(task: Task, candidate: Candidate) -> str:
     for name in task.editable:
         if name not in candidate.files:
             return f"{name} is missing from the candidate"
+        if not candidate.files[name].isascii() and _half_letter(candidate.files[name]):
+            return f"{name} holds half a letter (a lone surrogate), which no file can"
         if has_regions(task.text(name)) and (reason := _outside_regions(candidate.files[name], task.text(name))):
             return f"{name} {reason}"
     return _forbidden_flag(task, candidate.flags)
+
+
+def _half_letter(text: str) -> bool:
+    return any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def _outside_regions(theirs: str, ours: str) -> str:

@@ -24,7 +24,7 @@ from outpace.machine import Load, Machine
 from outpace.task import Task
 from outpace.taskfile import make_task
 
-FORMAT = 3
+FORMAT = 4
 # A receipt of a long run holds some hundred kilobytes; more than this is not a receipt.
 _SIZE_LIMIT = 64 << 20
 
@@ -304,6 +304,7 @@ def _life_row(life: Life) -> dict[str, Any]:
     return {
         "start": dataclasses.astuple(life.start),
         "opening": dataclasses.astuple(life.opening),
+        "late": dataclasses.astuple(life.late),
         "turns": [dataclasses.astuple(sample) for sample in life.turns],
         "asides": [dataclasses.astuple(sample) for sample in life.asides],
     }
@@ -313,7 +314,10 @@ def _life(row: Mapping[str, Any]) -> Life:
     turns, asides = (tuple(map(_sample, row[name])) for name in ("turns", "asides"))
     if not turns:
         raise ValueError("a process without timed turns")
-    return Life(_sample(row["opening"]), turns, asides, _sample(row["start"]))
+    opening, late = _sample(row["opening"]), _sample(row["late"])
+    if late.calls > opening.calls or late.cpu > opening.cpu or late.wall > opening.wall:
+        raise ValueError("of an opening the second half is more than all of it")
+    return Life(opening, turns, asides, _sample(row["start"]), late)
 
 
 def _sample(row: Any) -> Sample:

@@ -8,8 +8,9 @@ from enum import StrEnum
 from outpace.judge.verdict import SpeedUp
 
 # Two honest timings of the same code differ by more than their intervals, for memory is laid out anew and another
-# machine has other caches. A tenth of the smaller gain is allowed for that, and at least what the judge calls noise.
-_SHARE, _LEAST = 0.1, math.log(1.01)
+# machine has other caches. A tenth of the smaller gain is allowed for that, at least what the judge calls noise, and no
+# more than a tenth of the figure itself: of the logarithm of 50 a tenth would be half as much again.
+_SHARE, _LEAST, _MOST = 0.1, math.log(1.01), math.log(1.1)
 # An interval that reaches further than this from its estimate says little, so it cannot excuse a difference either.
 _REACH = 0.1
 
@@ -41,7 +42,7 @@ def compared(claimed: SpeedUp, measured: SpeedUp | None) -> Finding:
         room = min(_reach(there, claimed.low), _reach(here, measured.high))
     else:
         room = min(_reach(there, claimed.high), _reach(here, measured.low))
-    if abs(here - there) <= max(_SHARE * min(here, there), _LEAST) + room:
+    if abs(here - there) <= min(max(_SHARE * min(here, there), _LEAST), _MOST) + room:
         return Finding.REPRODUCED
     return Finding.LARGER if here > there else Finding.SMALLER
 

@@ -69,6 +69,22 @@ def long(cpu: float = CALL, once: float = 0) -> Life:
     return life(cpu, once, opening=100_000)
 
 
+def aged(early: float, late: float) -> Life:
+    """One that was asked for a tenth of a lifetime, in two halves."""
+    halves = [Sample(5000, round(5000 * cpu), round(5000 * cpu), 0) for cpu in (early, late)]
+    whole = Sample(10_000, sum(half.wall for half in halves), sum(half.cpu for half in halves), 0)
+    return dataclasses.replace(life(late), opening=whole, late=halves[1])
+
+
+def test_a_lifetime_goes_on_as_the_second_half_of_the_longest_process() -> None:
+    short = (life(), life(CALL / 2))
+    # A stock for the first half, and no gain after that.
+    assert ratio(short, (aged(CALL, CALL), aged(CALL / 2, CALL))) == near(1.025, rel=0.01)
+    assert ratio(short, (aged(CALL, CALL), aged(CALL / 2, CALL / 2))) == near(2)
+    # Work that was done in the first half is not forgotten.
+    assert ratio(short, (aged(CALL, CALL), aged(CALL, CALL / 2))) == near(4 / 3, rel=0.03)
+
+
 def test_once_work_beyond_the_references_is_spread_over_ten_seconds_of_its_calls() -> None:
     found = account((life(), life(CALL / 2, once=1e9)), (long(), long(CALL / 2, once=1e9)))
     assert found.once == near(1e9)

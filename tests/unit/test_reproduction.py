@@ -38,6 +38,7 @@ def of(ratio: float, low: float | None = None, high: float | None = None, *, win
         (of(1.43), of(1.43, 1.0, 2.0), "not reproduced"),
         (of(1.43), of(0.9), "not reproduced"),
         (of(1.43), None, "not reproduced"),
+        (of(50), of(41), "smaller here"),
         # Beside the best flags a receipt may itself say that nothing is left of the gain.
         (of(1.0), of(1.003), "reproduced"),
         (of(1.0), of(1.3), "larger here"),
@@ -55,10 +56,10 @@ def test_no_width_of_an_interval_makes_far_figures_agree(
 ) -> None:
     low, high = max(claimed * (1 - wide), 1.011), claimed * (1 + 9 * wide)
     found = compared(of(claimed, low, high), of(measured, measured * (1 - narrow), measured * (1 + narrow), win=True))
-    if measured < claimed * 0.75:
-        assert found is Finding.SMALLER or claimed > 5
+    if measured < claimed * 0.8:
+        assert found is Finding.SMALLER
     if found is Finding.REPRODUCED:
-        assert 0.6 < measured / claimed < 1.7
+        assert 0.8 < measured / claimed < 1.25
 
 
 @given(RATIOS, RATIOS)

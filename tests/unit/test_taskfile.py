@@ -87,6 +87,8 @@ def test_choices_of_flags_are_kept_to() -> None:
     made = task(GOOD + '[build]\nflags = ["-O2", "-g"]\nflag_choices = [["-O2", "-O3"], ["", "-march=native"]]\n')
     files = reference(made).files
     assert forbidden_change(made, Candidate(files, ("-g", "-O3", "-march=native"))) == ""
+    half = {name: text + "\ud800" for name, text in files.items()}
+    assert "half a letter" in forbidden_change(made, Candidate(half, ("-g", "-O3")))
     assert "must stay" in forbidden_change(made, Candidate(files, ("-O3",)))
     assert "leave it out" in forbidden_change(made, Candidate(files, ("-g", "-O3", "")))
     assert "exclude" in forbidden_change(made, Candidate(files, ("-g", "-O2", "-O3")))

@@ -79,11 +79,12 @@ def test_verify_prints_both_intervals_of_both_figures(receipt: Path, folder: Pat
     lines = out.splitlines()
     assert status == 0
     words = [line.split()[0] for line in lines]
-    assert words == ["claimed:", "here:", "reproduced", "Beside", "claimed:", "here:", "reproduced"]
+    figure = ["claimed:", "here:", "reproduced"]
+    assert words == [*figure, "The", *figure, "Beside", *figure]
     assert all("99% interval" in line for line in lines if line.startswith(("claimed:", "here:")))
     told = json.loads(cli("verify", str(receipt), "--trust", "--no-jail", "--json")[1])
     assert (told["finding"], told["flags_share"]) == ("reproduced", "part")
-    assert [(set(each["flags"]), each["finding"]) for each in told["beside"]] == [(set(BOTH), "reproduced")]
+    assert [(set(each["flags"]), each["finding"]) for each in told["beside"]] == [(set(BOTH), "reproduced")] * 2
 
 
 @pytest.mark.parametrize(
@@ -105,9 +106,24 @@ def test_verify_ends_with_1_where_less_is_found_than_was_claimed(
 
     monkeypatch.setattr(verify, "Judge", Elsewhere)
     status, out, _ = cli("verify", str(receipt), "--trust", "--no-jail")
-    said = [line for line in out.splitlines() if not line.startswith(("claimed", "here", "Beside"))]
-    assert said == [finding, beside]
+    said = [line for line in out.splitlines() if not line.startswith(("claimed", "here", "Beside", "The unchanged"))]
+    assert said == [finding, "reproduced", beside]
     assert (status == 0) is holds
+
+
+def test_verify_times_the_best_flags_by_themselves_and_fails_where_they_are_worth_more(receipt: Path, cli: Cli) -> None:
+    told = read_receipt(receipt)
+    assert told.flags_alone is not None
+    little = timed(1.02)
+    assert little.speed_up is not None
+    forged = dataclasses.replace(
+        told, flags_alone=dataclasses.replace(told.flags_alone, speed_up=little.speed_up, buckets=little.buckets)
+    )
+    write_receipt(packed(forged), receipt)
+    status, out, _ = cli("verify", str(receipt), "--trust", "--no-jail")
+    at = out.splitlines().index("The unchanged reference built with its best flags -O3 -march=native:")
+    assert out.splitlines()[at + 3] == "larger here"
+    assert status == 1
 
 
 def test_a_forged_5x_that_reaches_down_to_a_small_gain_is_not_confirmed_by_one(

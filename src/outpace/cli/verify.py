@@ -37,11 +37,18 @@ class Again:
     flags: tuple[str, ...] = ()
     # Whether they were found here: the receipt implies that the gain is no smaller under any flags.
     implied: bool = False
+    # Whether it is the flags by themselves that were timed: what they are worth is no part of the gain.
+    alone: bool = False
 
     @property
     def finding(self) -> Finding:
         """How the two stand to each other."""
         return compared(self.claimed, self.verdict.speed_up)
+
+    @property
+    def holds(self) -> bool:
+        """Whether the candidate is owed what is claimed: the less the flags do by themselves, the more."""
+        return self.finding is not Finding.LARGER if self.alone else self.finding.holds
 
 
 def verify(
@@ -49,7 +56,8 @@ def verify(
 ) -> int:
     """Judge a receipt's claim again here, and say whether it is reproduced, larger, smaller or not reproduced.
 
-    It ends with 0 for the first two. The gain beside the reference's best flags is compared in the same way.
+    It ends with 0 for the first two. The gain beside the reference's best flags is compared in the same way, and what
+    those flags are worth by themselves, which must not be more here than was claimed.
 
     The task's judge.py runs outside the jail, so a receipt from a stranger is as good as a program from a stranger:
     give your own copy of the task, or say that you trust this one.
@@ -84,7 +92,7 @@ def verify(
         print(json_module.dumps({**_as_json(claim, whole, beside), "more_once": more}, indent=1))
     else:
         print("\n".join(filter(None, (told(claim, whole, beside), more))))
-    return 0 if all(each.finding.holds for each in (whole, *beside)) and not more else 1
+    return 0 if all(each.holds for each in (whole, *beside)) and not more else 1
 
 
 def told(claim: Receipt, whole: Again, beside: Sequence[Again]) -> str:
@@ -95,7 +103,8 @@ def told(claim: Receipt, whole: Again, beside: Sequence[Again]) -> str:
         lines.insert(1, f"         {share}")
     for each in beside:
         whose = "the best flags found here," if each.implied else "its best flags"
-        lines.append(f"Beside the unchanged reference built with {whose} {shown(' '.join(each.flags))}:")
+        what = "The" if each.alone else "Beside the"
+        lines.append(f"{what} unchanged reference built with {whose} {shown(' '.join(each.flags))}:")
         lines += _lines(each, " or more" if each.implied else "")
     return "\n".join(lines)
 
@@ -131,7 +140,9 @@ def _as_json(claim: Receipt, whole: Again, beside: Sequence[Again]) -> dict[str,
     return {
         **plain(whole),
         "flags_share": str(claim.flags_share),
-        "beside": [{"flags": list(each.flags), "implied": each.implied, **plain(each)} for each in beside],
+        "beside": [
+            {"flags": list(each.flags), "implied": each.implied, "alone": each.alone, **plain(each)} for each in beside
+        ],
     }
 
 
@@ -140,12 +151,15 @@ def _beside(claim: Receipt, judge: Judge) -> list[Again]:
 
     Unless the receipt says itself that flags are all, they are looked for anew: whoever made it may have left them out.
     """
-    over, found = claim.over_best_flags, []
-    if over is not None:
+    over, alone, found = claim.over_best_flags, claim.flags_alone, []
+    if over is not None or alone is not None:
         rival = Candidate(reference(claim.task).files, claim.best_flags)
         # Flags such as -ffast-math can make the reference wrong; then there is nothing to stand beside.
         if judge.judge(rival).outcome in (Outcome.OK, Outcome.TOO_NOISY):
-            found.append(Again(over.speed_up, judge.confirm(claim.candidate, rival), claim.best_flags))
+            if alone is not None:
+                found.append(Again(alone.speed_up, judge.confirm(rival), claim.best_flags, alone=True))
+            if over is not None:
+                found.append(Again(over.speed_up, judge.confirm(claim.candidate, rival), claim.best_flags))
     if claim.flags_share in (FlagsShare.NONE, FlagsShare.PART) and claim.task.build.flag_choices:
         best = beside_best_flags(claim.task, judge, claim.candidate)
         if best is not None and best.over is not None and set(best.flags) != set(claim.best_flags):

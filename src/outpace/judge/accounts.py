@@ -117,7 +117,8 @@ def reckon(buckets: Sequence[Bucket], task: Task) -> Account:
         charged: Numbers = logs[~long] - rare - waits
         return charged
 
-    lasting = _lasting([bucket for bucket in usable if bucket.span is Span.LONG], handed / calls, parallel=parallel)
+    old = [bucket for bucket in usable if bucket.span is Span.LONG]
+    lasting = _lasting(old, whole, float(np.median(handed / calls)), parallel=parallel)
     lives = int(long.sum())
     # As many as that are asked only where one was no win: what they say counts without an allowance.
     excused = 0.0 if lives >= LONG_LIVES else noise / math.sqrt(max(lives, 1))
@@ -263,28 +264,44 @@ def _asides(buckets: Sequence[Bucket], restless: float, *, parallel: bool) -> fl
     return max(_beyond(float(np.median(extra)), noise), 0.0) * len(extra) / len(buckets)
 
 
-def _lasting(long: Sequence[Bucket], handed: Numbers, *, parallel: bool) -> float:
-    """The log ratio over the whole lives of long processes; infinite without one.
+def _lasting(long: Sequence[Bucket], lifetime: float, handed: float, *, parallel: bool) -> float:
+    """The log ratio over the whole lives of long processes, or over the lifetime if that is less; infinite without one.
 
     All of the candidate's life is in it, from its first instruction on: nothing that is done early, late or in some
-    processes only is left out. Of its start, only as much as the reference's own takes is taken off.
-    Sums, because a candidate may draw lots whether a process does what it puts off.
+    processes only is left out. Of its start, only as much as the reference's own takes is taken off. Where there was no
+    time for all of the lifetime, the rest of it is taken to go on as the second half did: a stock, or room that is
+    never given back, serves the first calls alone. Sums, because a candidate may draw lots whether a process does what
+    it puts off.
     """
     if not long:
         return math.inf
-    sides = [[_side(bucket, side) for bucket in long] for side in (0, 1)]
-    starts = [sum(clock(life.start, parallel=parallel) for life in lives) for lives in sides]
-    asked = [[sample for life in lives for sample in (life.opening, *life.turns)] for lives in sides]
-    times = [sum(clock(sample, parallel=parallel) for sample in samples) for samples in asked]
-    extra = max(starts[1] - starts[0], 0)
-    if not parallel:
-        idle = [
-            sum(map(_idle, (*samples, *(life.start for life in lives))))
-            for samples, lives in zip(asked, sides, strict=True)
-        ]
-        extra += max(idle[1] - idle[0], 0)
-    skipped = sum(sample.calls for sample in asked[0]) * float(np.median(handed))
-    return math.log(max(times[0] + skipped, 1) / max(times[1] + extra + skipped, 1))
+    lives = [[_side(bucket, side) for bucket in long] for side in (0, 1)]
+    start, opening, late, turns = (
+        np.array([[_spent(getattr(life, part), parallel=parallel) for life in side] for side in lives]).sum(axis=1)
+        for part in ("start", "opening", "late", "turns")
+    )
+    start[1, 1] = max(start[1, 1], start[0, 1])
+    start[:, 1] -= start[0, 1]
+    start[:, 0] = 0  # calls
+
+    def ratio(rest: float) -> float:
+        # Calls, time and idle time of both sides, with so many calls more like the late ones.
+        calls, times, idle = (start + opening + turns + (late + turns) * rest).T
+        # What the candidate waits longer than the reference counts as work.
+        times = times + calls * handed + (0, max(idle[1] - idle[0], 0))
+        return math.log(max(times[0], 1) / max(times[1], 1))
+
+    seen, after = (opening + turns)[0, 0], (late + turns)[0, 0]
+    rest = max(lifetime * len(long) - seen, 0) / after
+    return min(ratio(0), ratio(rest)) if math.isfinite(rest) else ratio(0)
+
+
+def _spent(samples: Sample | Sequence[Sample], *, parallel: bool) -> Numbers:
+    """Calls, time and idle time."""
+    each = [samples] if isinstance(samples, Sample) else samples
+    rows = [(sample.calls, clock(sample, parallel=parallel), 0 if parallel else _idle(sample)) for sample in each]
+    found: Numbers = np.array(rows, dtype=float).sum(axis=0)
+    return found
 
 
 def _waits(buckets: Sequence[Bucket], *, excuses: bool) -> float:

@@ -42,7 +42,7 @@ from outpace.judge.schedule import (
     with_edges,
 )
 from outpace.judge.statistics import Decision
-from outpace.judge.verdict import Bucket, Life, Outcome, Sample, Span
+from outpace.judge.verdict import NONE, Bucket, Life, Outcome, Sample, Span
 from outpace.judge.worker import Failed, Heard, Program
 
 REHEARSED, REHEARSED_MOST = 4, 64
@@ -149,8 +149,10 @@ class Stopwatch:
             lot = self._lot(self._fresh(count, rng))
             making = (time.perf_counter() - begin) / count
             heard = [pair.ask(side, lot, seconds * lot.calls) for side in (0, 1)]
-            begin = time.perf_counter()
             self._check(lot, *heard)
+            # The reference's own answers: a candidate that is dear to check must not shorten its life by that.
+            begin = time.perf_counter()
+            self._check_each(lot, heard[0], heard[0])
             checking = (time.perf_counter() - begin) / count
         taken = [self._seconds(each.sample) for each in heard]
         return self._plan(taken[0], taken[1], making, checking, list(zip(edges, costs, strict=True)))
@@ -184,10 +186,9 @@ class Stopwatch:
                 f"{making * 1e3:.3g} ms, and its answer up to {self._answer_bytes // 1024} KB"
             )
         # By the reference alone: a candidate that dawdles here must not escape a long life.
-        each = making + 2 * question
+        each = (making + checking) * self._bundle + 2 * question
         longest = min(opening_within(life, questions), LONG_SECONDS / each)
-        # What the candidate's own answers cost to check is bounded, so that it cannot shorten its life by that either.
-        turns = min(WHOLE_SECONDS / (questions * (each + min(checking, each))), turns_within(life, questions))
+        turns = min(WHOLE_SECONDS / (questions * each), turns_within(life, questions))
         light = LIGHT_SHARE * question * questions
         return Plan(
             questions,
@@ -263,6 +264,7 @@ class Stopwatch:
                 tuple(turns.samples(side)),
                 tuple(asides.samples(side)),
                 _together(starts.samples(side)),
+                _together(openings.samples(side)[parts // 2 :]) if span is Span.LONG else NONE,
             )
             for side in (0, 1)
         )
@@ -378,9 +380,13 @@ class Stopwatch:
             raise TaskError(f"the reference's own answer cannot be read: {error}") from None
 
     def _check(self, lot: Lot, reference: Heard, candidate: Heard) -> None:
-        """Every answer of the candidate's against the reference's."""
-        expected = self._read_reference(lot, reference)
+        """Every answer of the candidate's against the reference's; what is equal byte for byte need not be read."""
         self._measure_answers(reference)
+        if any(one != other for one, other in zip(reference.answers, candidate.answers, strict=True)):
+            self._check_each(lot, reference, candidate)
+
+    def _check_each(self, lot: Lot, reference: Heard, candidate: Heard) -> None:
+        expected = self._read_reference(lot, reference)
         try:
             answers = self._read(lot, candidate, expected)
         except BadAnswer as error:

@@ -32,8 +32,11 @@ class Sample:
     calls: int
     wall: int
     cpu: int
-    # Time spent runnable but not running, of the worker and of the judge that waits for it: the machine's doing.
+    # Of the wall time, what the machine or the judge took: runnable but not running, or asleep while the judge copied.
     delay: int
+
+
+NONE = Sample(0, 0, 0, 0)
 
 
 class Span(StrEnum):
@@ -56,7 +59,9 @@ class Life:
     # Turns that look like the timed ones but hold an edge case too dear to be timed.
     asides: tuple[Sample, ...] = ()
     # From its first instruction to the end of its set-up, before any call.
-    start: Sample = Sample(0, 0, 0, 0)
+    start: Sample = NONE
+    # Of a long opening the second half, once more: what a call takes when all that was laid in early is used up.
+    late: Sample = NONE
 
     @property
     def calls(self) -> int:
@@ -72,7 +77,7 @@ class Bucket:
     candidate: Life
     seed: int
     # The reference's last timed turn once more, with the same questions: what differs is noise.
-    again: Sample = Sample(0, 0, 0, 0)
+    again: Sample = NONE
     # What it took the reference to convert the arguments and the answer of a call, in nanoseconds; 0 where nothing is.
     converting: int = 0
     span: Span = Span.BRIEF

@@ -466,6 +466,15 @@ def test_a_worker_that_falls_asleep_after_the_question_was_laid_down_is_woken(re
         assert seat.turn([number(1)], replies=replies, limit=3 * SECOND).told is Told.FINISHED
 
 
+def test_what_the_feeder_copies_is_no_waiting_of_the_workers() -> None:
+    with function(SQUARE) as seat, on_one_core(seat):
+        records = d.record((d.IMMEDIATE, 3), (d.RESULT, 0))
+        large = question(records, more=bytes(d.REGION - len(records)))
+        turn = seat.turn([large] * 200, replies=1)
+        # No machine copies more than 500 GB a second.
+        assert 200 * d.REGION * SECOND // (500 * 10**9) < turn.delay < turn.wall
+
+
 def test_a_turn_that_ran_into_its_limit_has_the_wall_time_to_show_for_it() -> None:
     with function(SPIN_ON_ZERO, "--threads", "2") as seat:
         turn = seat.turn([number(0)], threads=1, turn_limit=SECOND // 2)

@@ -65,6 +65,8 @@ CONVERTED = 8
 # An edge case that takes more than this share of a turn is not timed: all of them together must be worth little to
 # whoever knows their answers by heart.
 LIGHT_SHARE = 0.001
+# Answers of fewer bytes are compared faster than arrays of them are made.
+SHORT = 4096
 
 
 @dataclass(frozen=True)
@@ -382,7 +384,7 @@ class Stopwatch:
     def _check(self, lot: Lot, reference: Heard, candidate: Heard) -> None:
         """Every answer of the candidate's against the reference's; what is equal byte for byte need not be read."""
         self._measure_answers(reference)
-        if any(one != other for one, other in zip(reference.answers, candidate.answers, strict=True)):
+        if not all(map(_same, reference.answers, candidate.answers)):
             self._check_each(lot, reference, candidate)
 
     def _check_each(self, lot: Lot, reference: Heard, candidate: Heard) -> None:
@@ -434,6 +436,13 @@ def _blame(failure: Failed, side: int) -> Exception:
         return failure
     text = f"the reference itself failed ({failure.outcome}): {failure.reason}"
     return HarnessError(text) if failure.outcome is Outcome.TIMED_OUT else TaskError(text)
+
+
+def _same(one: memoryview, other: memoryview) -> bool:
+    # Two memoryviews are compared byte by byte, 25 times as slowly.
+    if len(one) < SHORT or len(one) != len(other):
+        return len(one) == len(other) and bytes(one) == bytes(other)
+    return np.array_equal(np.frombuffer(one, np.uint8), np.frombuffer(other, np.uint8))
 
 
 def _together(samples: Sequence[Sample]) -> Sample:

@@ -352,6 +352,7 @@ class Conversation {
     bool copy_answer(std::byte* answer, std::uint64_t bytes, std::uint64_t pieces, Turn* turn) const {
         const std::byte* region = worker_.output + desk_bytes;
         std::uint64_t done = 0;
+        std::vector<Range> places;
         for (std::uint64_t index = 0; index < pieces; ++index) {
             Piece piece;
             std::memcpy(&piece, worker_.output + pieces_at + index * sizeof piece, sizeof piece);
@@ -364,12 +365,26 @@ class Conversation {
                 !memory_.fetch(answer + piece.offset, address, piece.bytes, &turn->faults)) {
                 return false;
             }
+            if (piece.bytes != 0) {
+                places.push_back({address, piece.bytes});
+            }
             const Range range{piece.offset, piece.bytes};
             std::memcpy(answer + bytes + index * sizeof range, &range, sizeof range);
             done = piece.offset + piece.bytes;
         }
         std::memcpy(answer + done, region + done, bytes - done);
-        return true;
+        return are_apart(places);
+    }
+
+    // Whether none of these overlap: arrays of one answer that share their elements are fewer than were asked
+    // for.
+    static bool are_apart(std::vector<Range>& places) {
+        const auto earlier = [](const Range& one, const Range& other) { return one.offset < other.offset; };
+        std::sort(places.begin(), places.end(), earlier);
+        const auto overlap = [](const Range& one, const Range& next) {
+            return next.offset - one.offset < one.bytes;
+        };
+        return std::adjacent_find(places.begin(), places.end(), overlap) == places.end();
     }
 
     void signal(int number) const { syscall(SYS_pidfd_send_signal, worker_.handle, number, nullptr, 0); }

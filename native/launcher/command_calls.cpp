@@ -141,7 +141,7 @@ class Loader {
             }
         }
         const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-        const Descriptor file(openat(call_.folder.number(), path.c_str(), flags, 0600));
+        Descriptor file(openat(call_.folder.number(), path.c_str(), flags, 0600));
         if (!file.open()) {
             failed(index_, "cannot make the file " + path);
         }
@@ -149,6 +149,7 @@ class Loader {
         if (fchmod(file.number(), mode) != 0) {
             failed(index_, "cannot set the mode of " + path);
         }
+        call_.files.push_back({path, std::move(file)});
     }
 
     void take_argument(std::string_view bytes) {

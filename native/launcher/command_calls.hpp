@@ -19,8 +19,15 @@ struct Trouble {
     std::string text;
 };
 
+// A file that the call was given. Held open, so that no other can get its number once it is removed.
+struct Given {
+    std::string name;
+    Descriptor file;
+};
+
 struct CommandCall {
     Descriptor folder;
+    std::vector<Given> files;
     Descriptor standard_input;  // none: as the server's
     std::vector<std::string> arguments;
     std::vector<Part> results;  // parts that receive something afterwards

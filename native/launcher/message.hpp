@@ -128,5 +128,7 @@ static_assert(sizeof(Part) == 56);
 constexpr std::uint64_t output_too_long = UINT64_MAX;
 constexpr std::uint64_t output_missing = UINT64_MAX - 1;
 constexpr std::uint64_t output_with_holes = UINT64_MAX - 2;
+constexpr std::uint64_t output_with_names = UINT64_MAX - 3;  // it has others, or was given as another
+constexpr std::uint64_t output_longest = output_with_names - 1;
 
 }  // namespace outpace

@@ -251,14 +251,14 @@ class CommandServer {
                      const std::uint64_t (&usage)[3]) {
         switch (static_cast<PartKind>(part.kind)) {
             case PartKind::standard_output:
-                return give_content(captured, part.out_bytes);
+                return give_content(captured, part.out_bytes, call, {});
             case PartKind::output_file: {
                 const std::string name(reinterpret_cast<const char*>(input_.base + part.name_offset),
                                        part.name_bytes);
                 // Non-blocking, or a FIFO under that name would keep the server waiting.
                 const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
                 return give_content(Descriptor(openat(call.folder.number(), name.c_str(), flags)),
-                                    part.out_bytes);
+                                    part.out_bytes, call, name);
             }
             case PartKind::exit_status: {
                 const std::int64_t code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -278,6 +278,17 @@ class CommandServer {
         return length > 0 && lseek(file.number(), 0, SEEK_HOLE) < length;
     }
 
+    // Whether a file is another one too, or was given to the call under another name: whoever asked for two
+    // files wants two, and to write one of them would change the other.
+    static bool has_other_names(const struct stat& file, const CommandCall& call, const std::string& name) {
+        const auto is_it = [&file, &name](const Given& given) {
+            struct stat status = {};
+            return given.name != name && fstat(given.file.number(), &status) == 0 &&
+                   status.st_dev == file.st_dev && status.st_ino == file.st_ino;
+        };
+        return file.st_nlink > 1 || std::any_of(call.files.begin(), call.files.end(), is_it);
+    }
+
     void give(const void* bytes, std::uint64_t length) {
         if (!output_.holds(given_, length)) {
             throw Trouble{Status::fault, 0, "the results do not fit the output region"};
@@ -287,7 +298,8 @@ class CommandServer {
     }
 
     // The length and then the content of a regular file, or why there is none. Nobody is left to change it.
-    void give_content(const Descriptor& file, std::uint64_t bytes) {
+    void give_content(const Descriptor& file, std::uint64_t bytes, const CommandCall& call,
+                      const std::string& name) {
         const std::uint64_t left = output_.bytes - std::min(given_ + sizeof(std::uint64_t), output_.bytes);
         std::byte* content = output_.base + given_ + sizeof(std::uint64_t);
         struct stat status = {};
@@ -296,12 +308,14 @@ class CommandServer {
             length = static_cast<std::uint64_t>(status.st_size);
             if (length > std::min(bytes, left)) {
                 length = output_too_long;
+            } else if (has_other_names(status, call, name)) {
+                length = output_with_names;
             } else if (has_a_hole(file, status.st_size)) {
                 length = output_with_holes;
             }
         }
         std::uint64_t done = 0;
-        while (length < output_with_holes && done < length) {
+        while (length <= output_longest && done < length) {
             const ssize_t got = pread(file.number(), content + done, length - done, static_cast<off_t>(done));
             if (got > 0) {
                 done += static_cast<std::uint64_t>(got);
@@ -310,7 +324,7 @@ class CommandServer {
             }
         }
         give(&length, sizeof length);
-        if (length < output_missing) {
+        if (length <= output_longest) {
             given_ = std::min(given_ + (length + 7) / 8 * 8, output_.bytes);
         }
     }

@@ -30,7 +30,7 @@ _USED = struct.Struct("<QQQ")
 _RANGE = struct.Struct("<QQ")
 _IMMEDIATE, _INPUT, _OUTPUT, _RESULT = range(4)
 _STDIN, _FILE, _ARGUMENT, _STDOUT, _OUTPUT_FILE, _EXIT, _USAGE = range(1, 8)
-_TOO_LONG, _MISSING, _WITH_HOLES = 2**64 - 1, 2**64 - 2, 2**64 - 3
+_TOO_LONG, _MISSING, _WITH_HOLES, _WITH_NAMES = (2**64 - number for number in range(1, 5))
 
 
 class BadAnswer(Exception):
@@ -350,6 +350,8 @@ def _read_command(
             raise BadAnswer(f"the command left no {label}")
         if size == _WITH_HOLES:
             raise BadAnswer(f"{label} has holes: bytes that were jumped over or made room for, but never written")
+        if size == _WITH_NAMES:
+            raise BadAnswer(f"{label} has other names, or is a file that the command was given under another name")
         if size == _TOO_LONG or size > len(region) - at:
             raise BadAnswer(f"{label} is longer than the {room} bytes allowed")
         if expected is not None:

@@ -89,7 +89,7 @@ def pack_into(value: Any, region: memoryview, at: int, apart: list[Any] | None =
         end: int = first + size + -size % ALIGN
         if end <= len(region):
             try:
-                if apart is not None and size >= APART_FROM and len(apart) < APART_MOST and _own(value):
+                if apart is not None and size >= APART_FROM and len(apart) < APART_MOST and _own(value, apart):
                     apart.append((first, size, value))
                 else:
                     region[first : first + size] = memoryview(value).cast("B")
@@ -111,7 +111,7 @@ def pack_into(value: Any, region: memoryview, at: int, apart: list[Any] | None =
     region[at + HEADER.size : at + HEADER.size + len(body)] = body
     for _, array in found:
         size = array.nbytes
-        if apart is not None and size >= APART_FROM and len(apart) < APART_MOST and _own(array):
+        if apart is not None and size >= APART_FROM and len(apart) < APART_MOST and _own(array, apart):
             apart.append((first, size, array))
         elif size:
             # A view of bytes can be made of any shape but one without elements.
@@ -120,9 +120,10 @@ def pack_into(value: Any, region: memoryview, at: int, apart: list[Any] | None =
     return end
 
 
-def _own(array: Any) -> bool:
+def _own(array: Any, apart: list[Any]) -> bool:
     flags = array.flags
-    return bool(flags.owndata and flags.c_contiguous)
+    # The same array once more is copied: whoever asked for several wants several.
+    return bool(flags.owndata and flags.c_contiguous) and not any(array is kept for _, _, kept in apart)
 
 
 def _apart(value: Any) -> tuple[Any, _Found]:

@@ -225,7 +225,7 @@ class Worker:
         if turn.told is Told.TOO_LONG:
             raise Failed(Outcome.WRONG, f"an answer claims more than the {self.outputs.size // MIB} MB allowed")
         if turn.told is Told.UNREADABLE_ANSWER:
-            raise Failed(Outcome.WRONG, "an array of the answer does not lie in memory of the worker's own")
+            raise Failed(Outcome.WRONG, "an array of the answer does not lie in memory of its own")
         if turn.told is not Told.FINISHED:
             raise HarnessError(f"the feeder could not follow the worker ({turn.told.name.lower()})")
         # Fresh pages of zeros that nobody wrote would otherwise be ours to pay for.

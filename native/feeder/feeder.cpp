@@ -340,10 +340,10 @@ class Conversation {
         return finished;
     }
 
-    // What the worker and we waited for a core. Where we take turns on one, each waits while the other works:
-    // that is no delay of anybody's, and cannot be told from one.
+    // What the worker waited for a core, and what we did. Where we take turns on one, we wait while the
+    // worker works: that is no delay of anybody's, and cannot be told from one.
     std::uint64_t delays() const {
-        return worker_.replies != 0 ? 0 : run_delay(name_) + run_delay("thread-self");
+        return run_delay(name_) + (worker_.replies != 0 ? 0 : run_delay("thread-self"));
     }
 
     // Copies an answer out of the region, and what lies elsewhere in the worker's memory from there; behind

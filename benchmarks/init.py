@@ -1,6 +1,7 @@
 """Init: how many of fifty classic functions `outpace init` makes a task of, and whether those tasks' judges are sound.
 
-    python benchmarks/init.py        results/init.json
+    python benchmarks/init.py               results/init.json
+    python benchmarks/init.py --jobs 4      the same, in four processes with cores of their own
 
 The functions lie in functions/, with three wrong candidates of different kinds for each in init_functions.json: the
 end dropped, every so many elements skipped, right for common sizes only, lower precision, a border off by one, an
@@ -13,15 +14,18 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from copies import add_jobs, at_once, shared
 from outpace import machine
 from outpace.candidate import Candidate, reference
 from outpace.domains.program import ProgramDomain
@@ -31,6 +35,7 @@ from outpace.judge.verdict import PROTOCOL
 from outpace.taskfile import load_task
 
 HERE = Path(__file__).parent
+RESULTS = HERE / "results" / "init.json"
 CAUGHT = ("wrong", "crashed")
 
 
@@ -92,34 +97,49 @@ def judged(folder: Path, chosen: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="*", help="functions to try; nothing is written then")
-    parser.add_argument("--out", type=Path, default=HERE / "results" / "init.json")
+    parser.add_argument(
+        "--only", action="append", metavar="PATH", default=[], help="this function's file; nothing is written then"
+    )
+    parser.add_argument("--json", action="store_true", help="print the results as JSON")
+    add_jobs(parser)
     given = parser.parse_args()
-    rows = []
-    with tempfile.TemporaryDirectory(prefix="outpace-init-bench-") as scratch:
-        for number, chosen in enumerate(json.loads((HERE / "init_functions.json").read_text())["functions"]):
-            if given.only and chosen["function"] not in given.only:
-                continue
-            row = attempt(chosen, Path(scratch) / str(number))
-            rows.append(row)
-            missed = [each for each in row.get("planted", ()) if not each["caught"]]
-            print(f"{row['state']:7} {row['path']} {row['seconds']} s {row.get('detail', '')}", *missed, flush=True)
+    functions = json.loads((HERE / "init_functions.json").read_text())["functions"]
+    chosen = [each for each in functions if not given.only or each["path"] in given.only]
+    rows = in_turn(chosen) if given.jobs == 1 else in_copies(chosen, given.jobs)
     planted = [each for row in rows for each in row.get("planted", ())]
     counts = {state: sum(row["state"] == state for row in rows) for state in ("ready", "told", "failed")}
     counts |= {"planted": len(planted), "caught": sum(each["caught"] for each in planted)}
-    print(counts)
-    if given.only:
-        return
     result = {
-        "command": "python benchmarks/init.py",
+        "command": shlex.join(["python", "benchmarks/init.py", *sys.argv[1:]]),
         "date": datetime.now(UTC).date().isoformat(),
         "protocol": PROTOCOL,
         "counts": counts,
         "machine": asdict(machine.describe()),
         "functions": rows,
     }
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    given.out.write_text(json.dumps(result, indent=1) + "\n")
+    if not given.only:
+        RESULTS.write_text(json.dumps(result, indent=1) + "\n")
+    print(json.dumps(result) if given.json else counts)
+
+
+def in_copies(chosen: Sequence[dict[str, Any]], jobs: int) -> list[dict[str, Any]]:
+    """The rows from copies of this program."""
+    told = at_once([__file__, "--json"], shared([[each["path"]] for each in chosen], jobs))
+    rows = {row["path"]: row for words in told for row in json.loads(words)["functions"]}
+    return [rows[each["path"]] for each in chosen]
+
+
+def in_turn(chosen: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One row for each function."""
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="outpace-init-bench-") as scratch:
+        for number, each in enumerate(chosen):
+            row = attempt(each, Path(scratch) / str(number))
+            rows.append(row)
+            missed = [wrong for wrong in row.get("planted", ()) if not wrong["caught"]]
+            words = [f"{row['state']:7} {row['path']} {row['seconds']} s {row.get('detail', '')}", *missed]
+            print(*words, file=sys.stderr, flush=True)
+    return rows
 
 
 if __name__ == "__main__":

@@ -1,13 +1,14 @@
 """Judge honest: honest optimisations of many kinds must be judged ok, at the figure that a plain loop gives.
 
     python benchmarks/judge_honest.py                 all of it: results/judge-honest.json
+    python benchmarks/judge_honest.py --jobs 4        the same, in four processes with cores of their own
     python benchmarks/judge_honest.py --only NAME     some kinds, printed only
 
-Each folder of `honest/tasks/` is one kind. The judge times it; then `honest/loops.py` does, in a loop that shares
-nothing with the judge, once with inputs that lie in the core's own caches (warm) and once with inputs from another core
-(sent). Half of each loop runs before the judge and half after it, because a virtual machine's core is faster in some
-seconds than in others. What agrees with neither loop, or is too noisy, is measured once more, and the last measurement
-stands.
+Each folder of `honest/tasks/` is one kind. The judge confirms it, as it does with what is published; then
+`honest/loops.py` times it in a loop that shares nothing with the judge, once with inputs that lie in the core's own
+caches (warm) and once with inputs from another core (sent). Half of each loop runs before the judge and half after it,
+because a virtual machine's core is faster in some seconds than in others. What agrees with neither loop, or is too
+noisy, is measured once more, and the last measurement stands.
 """
 
 from __future__ import annotations
@@ -28,16 +29,18 @@ from typing import Any
 
 import numpy as np
 
+from copies import add_jobs, at_once, shared
 from honest.kinds import Kind, kinds
 from honest.loops import Loop, Took, loop_of
 from outpace import machine
 from outpace.domains.program import ProgramDomain
 from outpace.judge.accounts import reckon
 from outpace.judge.cores import exclusive, timing_cores, undisturbed
-from outpace.judge.jail import best_jail
+from outpace.judge.jail import JailKind, best_jail
 from outpace.judge.judge import Judge
 from outpace.judge.verdict import PROTOCOL
 
+Row = dict[str, Any]
 RESULTS = Path(__file__).parent / "results" / "judge-honest.json"
 # Two figures agree when neither is more than this many times the other.
 AGREE = 1.10
@@ -116,9 +119,9 @@ def _rounds(loop: Loop, mode: str) -> Took:
     return loop(mode, max(int(min(by_calls, LOOP_SECONDS / each, MOST_ROUNDS)), BLOCKS))
 
 
-def judged(kind: Kind, judge: Judge) -> dict[str, Any]:
+def judged(kind: Kind, judge: Judge) -> Row:
     """The judge's word."""
-    verdict = judge.judge(kind.candidate)
+    verdict = judge.confirm(kind.candidate)
     account, found = reckon(verdict.buckets, kind.task), verdict.speed_up
     figure = found and Figure(found.ratio, found.low, found.high, account.reference / 1e3, account.candidate / 1e3)
     return {
@@ -129,7 +132,7 @@ def judged(kind: Kind, judge: Judge) -> dict[str, Any]:
     }
 
 
-def measure(kind: Kind, judge: Judge) -> dict[str, Any]:
+def measure(kind: Kind, judge: Judge) -> Row:
     """One row: judge and loops, once more where they say nothing or do not agree."""
     with loop_of(kind, OTHER_CORE, np.random.default_rng()) as loop:
         for again in range(TIMED_AGAIN + 1):
@@ -157,21 +160,38 @@ def dissected(kind: Kind) -> dict[str, dict[str, float]]:
         return {mode: asdict(estimate(took)) for mode, took in rounds(kind, loop, DISSECTION).items()}
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", action="append", metavar="NAME", default=[], help="this kind; may be repeated")
-    arguments = parser.parse_args()
-    begin, jail = time.monotonic(), best_jail()
-    chosen, rows, parts = kinds(arguments.only), [], {}
+def in_turn(chosen: Sequence[Kind], jail: JailKind) -> tuple[list[Row], dict[str, Row]]:
+    """The rows of these kinds, and the figures of the loops of some of them in all modes."""
+    rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="outpace-honest-") as folder:
         Path(folder).chmod(0o755)
         for kind in chosen:
             with Judge(ProgramDomain(kind.task), jail=jail, workspace=Path(folder)) as judge:
                 rows.append(measure(kind, judge))
-            print(line(rows[-1]), flush=True)
-    for kind in chosen:
-        if kind.name in DISSECTED:
-            parts[kind.name] = dissected(kind)
+            print(line(rows[-1]), file=sys.stderr, flush=True)
+    return rows, {kind.name: dissected(kind) for kind in chosen if kind.name in DISSECTED}
+
+
+def in_copies(chosen: Sequence[Kind], jobs: int) -> tuple[list[Row], dict[str, Row]]:
+    """The same from copies of this program."""
+    told = [
+        json.loads(words) for words in at_once([__file__, "--json"], shared([[kind.name] for kind in chosen], jobs))
+    ]
+    rows = {row["kind"]: row for each in told for row in each["rows"]}
+    return [rows[kind.name] for kind in chosen], {
+        name: part for each in told for name, part in each["dissected"].items()
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", action="append", metavar="NAME", default=[], help="this kind; may be repeated")
+    parser.add_argument("--json", action="store_true", help="print the results as JSON")
+    add_jobs(parser)
+    arguments = parser.parse_args()
+    begin, jail = time.monotonic(), best_jail()
+    chosen = kinds(arguments.only)
+    rows, parts = in_turn(chosen, jail) if arguments.jobs == 1 else in_copies(chosen, arguments.jobs)
     result = {
         "machine": asdict(machine.describe()),
         "date": datetime.date.today().isoformat(),
@@ -183,10 +203,13 @@ def main() -> int:
         "rows": rows,
         "dissected": parts,
     }
-    for name, modes in parts.items():
-        print(f"{name}: " + ", ".join(f"{mode} {told(figure)}" for mode, figure in modes.items()))
     if not arguments.only:
         RESULTS.write_text(json.dumps(result, indent=1) + "\n")
+    if arguments.json:
+        print(json.dumps(result))
+        return 0
+    for name, modes in parts.items():
+        print(f"{name}: " + ", ".join(f"{mode} {told(figure)}" for mode, figure in modes.items()))
     bad = [row["kind"] for row in rows if row["outcome"] != "ok" or row["agrees"] in ("neither", "no figure")]
     print(
         f"{len(rows) - len(bad)} of {len(rows)} kinds are ok and agree with a loop"

@@ -58,6 +58,7 @@ struct Worker {
     std::uint32_t by_message;  // wake it by a message
     std::uint32_t replies;     // wait for its DONE instead of polling
     std::uint32_t threads;     // stop it between questions
+    std::uint64_t kept;        // bytes of the input region in which its set-up lies
     std::uint64_t limit;       // nanoseconds for one call
     std::uint64_t turn_limit;  // and for all of a turn
     std::int64_t core;         // to feed from; -1: from wherever we are
@@ -75,6 +76,9 @@ struct Question {
 };
 constexpr std::uint64_t any_length = UINT64_MAX;
 
+// Later questions begin on a page of their own; judge/feeder.py reckons the same.
+constexpr std::uint64_t in_whole_pages(std::uint64_t bytes) { return (bytes + 4095) / 4096 * 4096; }
+
 // Which part of an answer was fetched. Answers of no fixed length end with these and their number.
 struct Range {
     std::uint64_t offset;
@@ -90,6 +94,7 @@ struct Turn {
     std::uint64_t used;        // bytes of `answers`
     std::uint64_t faults;      // pages of answers that the worker had never touched
     std::uint64_t converting;  // nanoseconds, in the worker's own words: only the reference is asked
+    std::uint64_t calling;     // likewise
 };
 
 // A worker that has not stopped after so long is in a sleep that no signal ends, and is killed.
@@ -146,6 +151,7 @@ class Conversation {
         const std::uint64_t waited = delays();
         const bool apart = worker_.threads != 0;
         int outcome = finished;
+        std::uint64_t base = worker_.kept;
         std::uint64_t widest = 0;
         std::uint64_t begin = wall_clock();
         until_ = begin + worker_.turn_limit;
@@ -155,7 +161,9 @@ class Conversation {
         }
         for (; turn->asked < count && outcome == finished; ++turn->asked) {
             const Question& question = questions[turn->asked];
-            if (question.bytes > worker_.input_bytes ||
+            const bool setup = (question.flags & is_setup) != 0;
+            base = setup ? 0 : base;
+            if (base > worker_.input_bytes || question.bytes > worker_.input_bytes - base ||
                 question.blank_bytes > worker_.output_bytes - desk_bytes) {
                 outcome = too_long;
                 break;
@@ -163,14 +171,17 @@ class Conversation {
             const std::uint64_t free = wall_clock();
             // The question last: a worker that looks for it instead of the nonce must not gain by that.
             std::memcpy(worker_.output + desk_bytes, question.blank, question.blank_bytes);
-            std::memcpy(worker_.input, question.data, question.bytes);
-            widest = std::max(widest, question.bytes);
+            std::memcpy(worker_.input + base, question.data, question.bytes);
+            widest = setup ? widest : std::max(widest, question.bytes);
             const std::uint64_t laid = wall_clock();
             if (apart) {
                 begin = laid;
                 signal(SIGCONT);
             }
-            outcome = put(question, nonces_[turn->asked], turn->asked + 1 == count);
+            outcome = put(question, base, nonces_[turn->asked], turn->asked + 1 == count);
+            if (setup) {
+                base = in_whole_pages(question.bytes);
+            }
             if (apart) {
                 // Whoever has nothing left to do is done. To stop a sleeper takes some tens of microseconds,
                 // which would be on its clock, and a worker that stops itself would save them.
@@ -202,17 +213,17 @@ class Conversation {
         turn->delay += delays() - waited;
         turn->resident = resident_bytes(worker_.pid);
         // The other worker maps the same input pages: it must not find its next questions there.
-        std::memset(worker_.input, 0, std::min(widest, worker_.input_bytes));
+        std::memset(worker_.input + std::min(base, worker_.input_bytes), 0, widest);
         return outcome == finished && (!stopped || turn->cpu == 0) ? speaks : outcome;
     }
 
   private:
     // Lays one question on the desk and waits until it is answered.
-    int put(const Question& question, std::uint32_t nonce, bool last) {
+    int put(const Question& question, std::uint64_t base, std::uint32_t nonce, bool last) {
         Request request{};
         request.count = question.count;
         request.records = question.records;
-        request.bytes = static_cast<std::uint32_t>(question.bytes);
+        request.base = static_cast<std::uint32_t>(base);
         request.flags =
             question.flags | (worker_.replies != 0 ? wants_reply : 0) | (may_fetch_ ? fetches : 0);
         if (last || worker_.replies != 0) {
@@ -334,6 +345,7 @@ class Conversation {
         }
         if ((question.flags & converts) != 0) {
             turn->converting += std::atomic_ref(desk_->converting).load(std::memory_order_relaxed);
+            turn->calling += std::atomic_ref(desk_->calling).load(std::memory_order_relaxed);
         }
         lengths[turn->asked] = bytes + list;
         turn->used += bytes + list;

@@ -8,14 +8,16 @@
 
 namespace outpace {
 
-// One question: `count` calls whose records stand at the start of the input region. The next one is written
-// only after the answer to this one has been copied out, so no worker ever sees two.
+// One question: `count` calls whose records stand at `base` in the input region. The next one is written
+// only after the answer to this one has been copied out, so no worker ever sees two. A set-up question stays
+// where it lies, since whoever is set up may keep pointers into it; those after it lie behind it. Were it
+// copied, by the worker, whoever took the worker over would save the copy.
 struct Request {
     std::uint32_t nonce;  // never 0, and not to be foretold
     std::uint32_t count;
     std::uint64_t records;  // bytes
     std::uint32_t flags;
-    std::uint32_t bytes;  // of all of it, which is what a set-up call may keep
+    std::uint32_t base;   // a multiple of the page size
 };
 static_assert(sizeof(Request) == 24);
 
@@ -23,7 +25,7 @@ constexpr std::uint32_t is_setup = 1;     // the record is the set-up call's
 constexpr std::uint32_t wants_reply = 2;  // say DONE on the socket too: whoever asks sleeps until then
 constexpr std::uint32_t fetches = 4;      // parts of the answer may be left where they lie
 constexpr std::uint32_t sleep_next = 8;   // fall asleep at once after the answer
-constexpr std::uint32_t converts = 16;    // convert everything once more, and say on the desk what that took
+constexpr std::uint32_t converts = 16;    // say on the desk what converting arguments and answers took
 constexpr std::uint32_t unchanged = 32;   // and fail where a call has changed its arguments
 
 // The first page of the output region; answers begin behind it. The feeder lays a question down and writes
@@ -35,9 +37,10 @@ constexpr std::uint32_t unchanged = 32;   // and fail where a call has changed i
 struct Desk {
     alignas(64) Request question;
     alignas(64) std::uint32_t answered;  // the nonce of the last question answered
-    std::uint32_t converting;            // nanoseconds, where that was asked for
+    std::uint32_t converting;            // nanoseconds of converting once more, where that was asked for
     std::uint64_t bytes;                 // of the answer, where it has no fixed length
     std::uint64_t pieces;                // parts of it that lie elsewhere in the worker's memory
+    std::uint64_t calling;               // nanoseconds in the calls themselves, and in converting once more
 };
 
 // A part of an answer that the feeder fetches from the worker's own memory. Were a worker to copy its arrays
@@ -55,7 +58,8 @@ static_assert(sizeof(Desk) == 128);
 enum class Status : std::uint32_t {
     done = 0,
     hello = 1,  // limits and the first filter are in force, nothing of the candidate is loaded; value is
-                // the CPU time spent so far, from where on everything is on the candidate's account
+                // the CPU time spent so far, from where on everything is on the candidate's account; a worker
+                // that has more to make ready says it once more
     ready = 2,  // the candidate is loaded, the last filter is in force
     load_failed = 3,  // the dynamic loader refused the library; text says why
     forbidden = 4,    // a system call was trapped; detail is its number

@@ -12,7 +12,6 @@
 #include <dlfcn.h>
 #include <linux/futex.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -201,29 +200,17 @@ Request next_question(Desk* desk, std::uint32_t last, bool sleep) {
     return request;
 }
 
-// A copy of a set-up question for as long as the process lives: whoever is set up may keep pointers into it,
-// and the next question is written over the original.
-Region kept(const Request& request, const Region& input) {
-    if (!input.holds(0, request.bytes) || request.bytes == 0) {
-        return {input.base, 0};
-    }
-    void* copy = mmap(nullptr, request.bytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-    if (copy == MAP_FAILED) {
-        return {input.base, 0};
-    }
-    std::memcpy(copy, input.base, request.bytes);
-    mprotect(copy, request.bytes, PROT_READ);
-    return {static_cast<std::byte*>(copy), request.bytes};
-}
-
 const char* answer(const Request& request, const Regions& regions, const Library& library, Batch& batch) {
     const bool setup = (request.flags & is_setup) != 0;
     if (setup && (library.setup == nullptr || request.count != 1)) {
         return "a set-up call wants outpace_setup in the library, and one record";
     }
-    if (const char* wrong =
-            batch.load(request, setup ? Regions{kept(request, regions.input), regions.output} : regions)) {
+    const Region& input = regions.input;
+    if (!input.holds(request.base, 0)) {
+        return "the question lies outside the input region";
+    }
+    if (const char* wrong = batch.load(
+            request, {{input.base + request.base, input.bytes - request.base}, regions.output})) {
         return wrong;
     }
     batch.run(setup ? library.setup : library.call);

@@ -274,7 +274,7 @@ class Worker:
         """Lays a question on the desk, its nonce last, and wakes the worker."""
         self.nonce += 1
         self.inputs[: len(records)] = records
-        self.outputs[4:24] = struct.pack("<IQII", count, len(records) if size is None else size, flags, len(records))
+        self.outputs[4:24] = struct.pack("<IQII", count, len(records) if size is None else size, flags, 0)
         # One store: a worker that looks meanwhile must not see half a nonce.
         ctypes.c_uint32.from_address(self.desk).value = self.nonce
         self.wake()

@@ -168,9 +168,11 @@ def python_function(source: str) -> Iterator[Seat]:
     module.write_text(source)
     code = Path(feeder.__file__).with_name("python_worker.py")
     numbers = ["{socket}", "{input}", "{output}", str(d.REGION), str(d.REGION), "0", "0"]
-    mode = ["exec", "--", sys.executable, "-I", "-S", str(code), *numbers, str(module), "solve", ""]
-    with seated(d.worker(d.PLAIN, mode)) as seat:
-        yield seat
+    mode = ["exec", "--", sys.executable, "-I", "-S", str(code), *numbers, str(module), "solve", "", ""]
+    with d.worker(d.PLAIN, mode) as worker:
+        worker.hear()  # of the launcher; the worker's own follows
+        with seated(contextlib.nullcontext(worker)) as seat:
+            yield seat
 
 
 @BOTH_WAYS
@@ -182,6 +184,26 @@ def test_a_python_function_answers_at_any_length(replies: bool) -> None:
         assert turn.told is Told.FINISHED
         found = [q.read(answer)[0] for q, answer in zip(questions, turn.answers, strict=True)]
         assert found == ["x" * n for n in sizes]
+
+
+def test_a_set_up_stays_where_it_lies_and_later_questions_lie_behind_it() -> None:
+    source = """
+        static const int64_t* kept;
+        void outpace_setup(const uint64_t* s, uint64_t* r) { kept = (const int64_t*)s[0]; }
+        void outpace_call(const uint64_t* s, uint64_t* r) { *r = kept[0] + *(const int64_t*)s[0]; }"""
+    with function(source) as seat:
+        given = d.record((d.INPUT, 48), (d.RESULT, 0))
+        setup = question(given, answer_bytes=0, more=(1000).to_bytes(8, "little") * 1000, setup=True)
+        asked = [question(given, more=n.to_bytes(8, "little")) for n in (1, 2)]
+        turn = seat.turn([setup, asked[0]])
+        assert (turn.told, numbers_of(turn)) == (Told.FINISHED, [1001])
+        kept = Lot([setup], ()).kept
+        assert kept == 8192
+        turn = seat.turn(asked, kept=kept)
+        assert (turn.told, numbers_of(turn)) == (Told.FINISHED, [1001, 1002])
+        # What was set up with is still there, and no question behind it.
+        assert bytes(seat.worker.inputs[:48]) == given
+        assert not any(seat.worker.inputs[kept:])
 
 
 # What is in the worker's sight.

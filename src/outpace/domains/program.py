@@ -93,6 +93,7 @@ class ProgramDomain:
             limits.seconds,
             limits.setup_seconds,
             by_message=task.entry.kind != "c",
+            makes_ready=task.entry.kind == "python",
             serves_processes=task.entry.kind == "command",
         )
 
@@ -110,6 +111,9 @@ class ProgramDomain:
         worker = self._worker_code()[0].seen_as(kind)
         regions = ("socket", "input", "output", "input_bytes", "output_bytes", "populate_input", "populate_output")
         called = (f"{place.seen_as(kind)}/{entry.module}", entry.function, entry.setup)
+        # Arguments may be arrays, so that no honest candidate can do without it.
+        wanted = self.task.environment
+        beforehand = "numpy" if wanted.python or "numpy" in wanted.packages else ""
         folders = dict.fromkeys(str(Path(bind.seen_as(kind)).parent) for bind in interpreter.packages)
         # No site-packages but those that are named. The environment is ours: it fixes the seed of hashes, so that sets
         # have one order in all processes, and -I would ignore it.
@@ -123,6 +127,7 @@ class ProgramDomain:
             worker,
             *(f"{{{name}}}" for name in regions),
             *called,
+            beforehand,
             *folders,
             *interpreter.folders,
         )

@@ -89,8 +89,8 @@ def reckon(buckets: Sequence[Bucket], task: Task) -> Account:
     # With several threads or processes the CPU clock adds them up and says nothing about speed.
     calls, reference, candidate = _turns(usable, parallel=parallel)
     # The handover once more, for both sides: it makes gains smaller, and leaves little to whoever skipped it.
-    handover = _handover(task)
-    handed = calls * handover if task.entry.kind == "c" else np.zeros(len(calls))
+    each_handed = handover(task)
+    handed = calls * each_handed if task.entry.kind == "c" else np.zeros(len(calls))
     logs = np.log(reference / candidate)
     typical = float(np.median(logs))
     excuses = not any(bucket.span is Span.WHOLE for bucket in usable)
@@ -133,14 +133,14 @@ def reckon(buckets: Sequence[Bucket], task: Task) -> Account:
         lifetime,
         tuple(short),
         tuple((spread_over(whole) - late).tolist()),
-        max(task.timing.margin, 1 + (handover + CONVERSIONS_SKIPPED * converting) / max(taken, 1.0)),
+        max(task.timing.margin, 1 + (each_handed + CONVERSIONS_SKIPPED * converting) / max(taken, 1.0)),
         converting,
         typical,
         lasting,
     )
 
 
-def _handover(task: Task) -> float:
+def handover(task: Task) -> float:
     """Nanoseconds of each call that a candidate might save by taking its worker over."""
     question, each = HANDOVER_NS[task.entry.kind]
     return question / task.timing.bundle + each

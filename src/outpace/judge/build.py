@@ -23,7 +23,7 @@ from outpace.judge.worker import Failed
 _OUTPUT_LIMIT = 1 * MIB
 _REASON_LINES = 12
 _WATCH_SECONDS = 0.1
-_DEPTH_LIMIT, _ENTRY_LIMIT = 64, 10_000
+_DEPTH_LIMIT, _ENTRY_LIMIT, _PATH_LIMIT = 64, 10_000, 1000
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,10 @@ def _communicate(process: subprocess.Popen[bytes], plan: BuildPlan, folder: Path
 
 
 def excess(folder: Path, disk: int) -> str:
-    """Why a built folder is too big: its bytes, its files, or its depth, which could tie up whoever walks it."""
+    """Why a built folder is too big: its bytes, its files, or how deep and how long its paths are.
+
+    The latter could tie up whoever walks it, or be too long for the system to take.
+    """
     total = entries = 0
     waiting = [(str(folder), 0)]
     while waiting:
@@ -193,6 +196,8 @@ def excess(folder: Path, disk: int) -> str:
         with contextlib.suppress(OSError), os.scandir(place) as found:  # it may vanish while we look
             for entry in found:
                 entries += 1
+                if len(os.fsencode(entry.path)) > len(os.fsencode(folder)) + _PATH_LIMIT:
+                    return f"the build made paths longer than {_PATH_LIMIT} bytes"
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append((entry.path, depth + 1))
                 else:

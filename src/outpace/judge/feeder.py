@@ -25,6 +25,8 @@ DESK_BYTES = 4096
 ANSWER_LIMIT = 512 << 20
 _ANY_LENGTH = 2**64 - 1
 _SETUP, _CONVERTS, _UNCHANGED = 1, 16, 32
+# A set-up question keeps these, and later ones begin behind them; see native/feeder/feeder.cpp.
+_PAGE = 4096
 _QUESTION = np.dtype(
     [
         ("data", "<u8"),
@@ -65,6 +67,7 @@ class Asked(ctypes.Structure):
         ("by_message", ctypes.c_uint32),
         ("replies", ctypes.c_uint32),
         ("threads", ctypes.c_uint32),
+        ("kept", ctypes.c_uint64),
         ("limit", ctypes.c_uint64),
         ("turn_limit", ctypes.c_uint64),
         ("core", ctypes.c_int64),
@@ -74,7 +77,7 @@ class Asked(ctypes.Structure):
 class _Turn(ctypes.Structure):
     _fields_ = tuple(
         (name, ctypes.c_uint64)
-        for name in ("wall", "cpu", "delay", "resident", "asked", "used", "faults", "converting")
+        for name in ("wall", "cpu", "delay", "resident", "asked", "used", "faults", "converting", "calling")
     )
 
 
@@ -90,14 +93,17 @@ class Turn:
     answers: tuple[memoryview, ...]
     # Pages of answers that the worker had never touched, so that reading them did.
     faults: int
-    # Nanoseconds that converting took by the worker's own word, where it was asked for that.
+    # Nanoseconds that converting once more took by the worker's own word, and that with the calls themselves, where it
+    # was asked for that.
     converting: int
+    calling: int
 
 
 class Lot:
     """Questions made ready for the feeder; both workers of a pair are asked the same lot.
 
-    With `converts` a Python worker says beside each answer what converting took; only the first side is asked that.
+    With `converts` a Python worker says beside each answer what converting and the call itself took; only the first
+    side is asked that.
     With `unchanged` it also fails where a call has changed its arguments.
     """
 
@@ -112,7 +118,9 @@ class Lot:
         self.questions = tuple(questions)
         self.inputs = tuple(inputs)
         self.calls = sum(question.count for question in questions if not question.setup)
-        self.input_bytes = max((len(question.data) for question in questions), default=0)
+        # What stays in the input region when this was asked, and how much of it the questions take behind that.
+        self.kept = max((_in_whole_pages(len(question.data)) for question in questions if question.setup), default=0)
+        self.input_bytes = max((len(question.data) for question in questions if not question.setup), default=0)
         # Kept: the rows point into them.
         self._data = [np.frombuffer(question.data, np.uint8) for question in questions]
         self._blank = [np.frombuffer(question.blank, np.uint8) for question in questions]
@@ -157,7 +165,21 @@ def feed(asked: Asked, lot: Lot) -> Turn:
     )
     view, ends = memoryview(answers.data), np.cumsum(lengths[: turn.asked]).tolist()
     pieces = tuple(view[begin:end] for begin, end in zip([0, *ends], ends, strict=False))
-    return Turn(Told(told), turn.wall, turn.cpu, turn.delay, turn.resident, pieces, turn.faults, turn.converting)
+    return Turn(
+        Told(told),
+        turn.wall,
+        turn.cpu,
+        turn.delay,
+        turn.resident,
+        pieces,
+        turn.faults,
+        turn.converting,
+        turn.calling,
+    )
+
+
+def _in_whole_pages(size: int) -> int:
+    return size + -size % _PAGE
 
 
 def address(array: npt.NDArray[Any]) -> int:

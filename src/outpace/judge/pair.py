@@ -11,8 +11,6 @@ from outpace.judge.jail import MIB, JailKind
 from outpace.judge.worker import Failed, Heard, Program, Region, Worker
 
 INPUT_REGION = 256 * MIB
-# A whole turn may take this many times what the reference takes over it, beside one call's own limit.
-PATIENCE = 100
 
 
 class SideFailed(Exception):
@@ -50,22 +48,21 @@ class Pair:
             self.close()
             raise
 
-    def ask(self, side: int, lot: Lot, expected: float = math.inf) -> Heard:
-        """One side's turn, when the reference is expected to take so many seconds over these questions.
-
-        One call may take as long as the task's limit says, but thousands may not take thousands of times that.
-        """
-        if lot.input_bytes > INPUT_REGION:
+    def ask(self, side: int, lot: Lot, seconds: float = math.inf) -> Heard:
+        """One side's turn, which may take so long at most, and each of its calls as long as the task's limit says."""
+        worker = self.workers[side]
+        taken = max(lot.kept, worker.kept) + lot.input_bytes
+        if taken > INPUT_REGION:
             raise TaskError(
-                f"a question takes {lot.input_bytes // MIB} MB; {INPUT_REGION // MIB} are allowed: make inputs smaller"
+                f"a question and what was set up take {taken // MIB} MB; {INPUT_REGION // MIB} are allowed: make inputs "
+                "smaller"
             )
         largest = max((question.answer_bytes or 0 for question in lot.questions), default=0)
         if largest > self._outputs[side].size - DESK_BYTES:
             raise TaskError(f"one answer takes {largest // MIB} MB; raise [limits] output_mb, or make inputs smaller")
-        worker = self.workers[side]
         limit = worker.program.seconds
         try:
-            return worker.ask(lot, min(limit * max(lot.calls, 1), limit + PATIENCE * expected))
+            return worker.ask(lot, min(limit * max(lot.calls, 1), seconds))
         except Failed as failure:
             raise SideFailed(failure, side) from failure
 

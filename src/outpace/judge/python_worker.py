@@ -4,9 +4,10 @@ Nothing here is trusted by the judge: the candidate shares this process. What is
 format of `wire.py`, and all time spent here, encoding included, is on the candidate's clock.
 
 Arguments: socket fd, input fd, output fd, input bytes, output bytes, how much of both to map at once, module file,
-function, setup function or "", then folders to import from.
+function, setup function or "", a module to import beforehand or "", then folders to import from.
 """
 
+import contextlib
 import importlib.util
 import mmap
 import os
@@ -22,7 +23,7 @@ REPLY = struct.Struct("<QIIQ232s")
 LENGTH = struct.Struct("<Q")
 NONCE = struct.Struct("<I")
 # The desk in native/launcher/message.hpp: where the answer's nonce and length stand, and where answers begin.
-ANSWERED_AT, CONVERTING_AT, BYTES_AT, PIECES_AT, DESK_BYTES = 64, 68, 72, 128, 4096
+ANSWERED_AT, CONVERTING_AT, BYTES_AT, CALLING_AT, PIECES_AT, DESK_BYTES = 64, 68, 72, 88, 128, 4096
 SIZES = struct.Struct("<QQ")
 PIECE = struct.Struct("<QQQ")
 # Where an array keeps the address of its elements: right behind what every object has. To ask for the address itself
@@ -30,16 +31,20 @@ PIECE = struct.Struct("<QQQ")
 POINTER_AT = object.__basicsize__
 SETUP, WANTS_REPLY, FETCHES, CONVERTS, UNCHANGED = 1, 2, 4, 16, 32
 POPULATE_READ, POPULATE_WRITE = 22, 23  # MADV_POPULATE_*, which the mmap module does not name
-DONE, READY, LOAD_FAILED, CALL_FAILED = 0, 2, 3, 6
+DONE, HELLO, READY, LOAD_FAILED, CALL_FAILED = 0, 1, 2, 3, 6
 CHANGED = "it changes its arguments, which is no part of its answer: return what it changes, or change a copy"
 
 
 def main() -> None:
     sock, input_fd, output_fd, input_bytes, output_bytes, populate_input, populate_output = map(int, sys.argv[1:8])
-    path, function_name, setup_name = sys.argv[8:11]
-    sys.path[:0] = [os.path.dirname(path), *sys.argv[11:]]  # noqa: PTH120 - few imports: they cost every worker
-    wire = load(os.path.join(os.path.dirname(__file__), "wire.py"), "outpace_wire")  # noqa: PTH118, PTH120
-    pack_into, unpack, read = wire.pack_into, wire.unpack, os.read
+    path, function_name, setup_name, beforehand = sys.argv[8:12]
+    sys.path[:0] = sys.argv[12:]
+    if beforehand:
+        with contextlib.suppress(ImportError):  # an environment of the user's own may not have it
+            importlib.import_module(beforehand)
+    wire = load(os.path.join(os.path.dirname(__file__), "wire.py"), "outpace_wire")  # noqa: PTH118, PTH120 - few imports
+    # The thread's CPU clock: under a limit on CPU time the kernel brings the process's up to date at ticks alone.
+    pack_into, unpack, read, spent = wire.pack_into, wire.unpack, os.read, time.thread_time_ns
 
     inputs = mmap.mmap(input_fd, input_bytes, prot=mmap.PROT_READ)
     view = memoryview(inputs)
@@ -54,9 +59,12 @@ def main() -> None:
     # memory where the region, in which a cheat might compute it, has been touched.
     b"\1" * populate_output
 
-    def say(nonce: int, status: int, detail: int = 0, text: str = "") -> None:
-        os.write(sock, REPLY.pack(nonce, status, detail, 0, text.encode("utf-8", "replace")[-231:]))
+    def say(nonce: int, status: int, detail: int = 0, text: str = "", value: int = 0) -> None:
+        os.write(sock, REPLY.pack(nonce, status, detail, value, text.encode("utf-8", "replace")[-231:]))
 
+    # Nothing of the candidate's has been looked for so far: its folder may hold modules of any name.
+    sys.path[:0] = [os.path.dirname(path)]  # noqa: PTH120
+    say(0, HELLO, value=spent())
     try:
         module = load(path)
         function = getattr(module, function_name)
@@ -69,32 +77,36 @@ def main() -> None:
         # Without looking for the question first: while the judge copies, time spent looking would be on our clock.
         if not read(sock, 1):
             os._exit(0)
-        nonce, count, _, flags, size = REQUEST.unpack_from(desk)
-        number = at = end = 0
+        nonce, count, _, flags, at = REQUEST.unpack_from(desk)
+        number = end = 0
         apart: list[tuple[int, int, Any]] = []  # kept until the next question: the judge reads these arrays
         try:
             if flags & SETUP:
                 assert setup is not None
-                # From a copy: it may keep arrays, and the next question is written over this one.
-                setup(**unpack(memoryview(bytes(view[:size])), 0)[0])
+                # It may keep arrays: later questions are written behind this one.
+                setup(**unpack(view, at)[0])
             else:
-                spent = 0
+                converting = calling = 0
                 for number in range(count):  # noqa: B007 - told when a call fails
                     first = at
                     values, at = unpack(view, first)
+                    clock = spent() if flags & CONVERTS else 0
                     answer = function(**values)
+                    calling += spent() - clock if flags & CONVERTS else 0
                     begin, end = end, pack_into(answer, answers, end + LENGTH.size, apart if flags & FETCHES else None)
                     LENGTH.pack_into(answers, begin, end - begin - LENGTH.size)
                     if flags & CONVERTS:
-                        clock = time.perf_counter_ns()
+                        clock = spent()
                         given, _ = unpack(view, first)
                         pack_into(answer, answers, begin + LENGTH.size, [] if flags & FETCHES else None)
-                        spent += time.perf_counter_ns() - clock
+                        converting += spent() - clock
                         if flags & UNCHANGED and wire.plain(values) != wire.plain(given):
                             raise ValueError(CHANGED)
+                        calling += spent() - clock
                     answer = None  # freed before the next call, which may want the memory
                 if flags & CONVERTS:
-                    NONCE.pack_into(desk, CONVERTING_AT, min(spent, 2**32 - 1))
+                    NONCE.pack_into(desk, CONVERTING_AT, min(converting, 2**32 - 1))
+                    LENGTH.pack_into(desk, CALLING_AT, calling)
             at = PIECES_AT
             for offset, size, array in apart:
                 PIECE.pack_into(desk, at, offset, id(array) + POINTER_AT, size)

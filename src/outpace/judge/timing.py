@@ -22,7 +22,7 @@ import numpy as np
 from outpace.domains.base import Domain, Input
 from outpace.errors import HarnessError, TaskError
 from outpace.judge import statistics
-from outpace.judge.accounts import LIFETIME_NS, LONG_LIVES, clock, reckon
+from outpace.judge.accounts import LIFETIME_NS, LONG_LIVES, clock, handover, reckon
 from outpace.judge.doubts import Doubts
 from outpace.judge.feeder import Lot
 from outpace.judge.inputs import edge_inputs, make_input, make_setup
@@ -60,6 +60,9 @@ LONG_EVERY = 16
 ONCE_MATTERS = 0.002
 # A short opening has up to so many turns.
 OPENING_TURNS = 3
+# A turn may take so many times what the reference takes over it, less in a confirmation, which nothing so slow will win;
+# beyond that all turns of a verdict together may take as long as one call may.
+PATIENCE = {Span.BRIEF: 100, Span.WHOLE: 10, Span.LONG: 10}
 # Calls of a bucket of which the reference says what converting took.
 CONVERTED = 8
 # An edge case that takes more than this share of a turn is not timed: all of them together must be worth little to
@@ -116,10 +119,13 @@ class Stopwatch:
         self._serial = 0
         # The largest question and the longest answer of the reference so far: memory for them is mapped beforehand.
         self._question_bytes = 0
+        self._kept_bytes = 0
         self._answer_bytes = 0
         self._set_up: list[Question] = []
         # Seconds that the reference takes over a call, once that is known.
         self._usual = math.inf
+        # Seconds that the candidate may still dawdle.
+        self._slack = domain.task.limits.seconds
         self.doubts = Doubts(domain, self.reference_answers, np.random.default_rng(seed))
         # By how many bytes per call the candidate's memory grew in each bucket.
         self._growth: list[float] = []
@@ -142,7 +148,7 @@ class Stopwatch:
         with self._pair(rng) as pair:
             # In as many turns as in any other process.
             for part in (self._lot([], setup), *self._parted(met, rng)):
-                heard = [pair.ask(side, part, first.sample.wall / 1e9) for side in (0, 1)]
+                heard = [pair.ask(side, part, self._allowed(first.sample.wall / 1e9)) for side in (0, 1)]
                 self._check(part, *heard)
             costs = [self._seconds(pair.ask(0, self._lot([edge])).sample) for edge in edges]
             seconds = self._seconds(pair.ask(0, self._lot(self._fresh(1, rng))).sample)
@@ -150,7 +156,7 @@ class Stopwatch:
             count = min(max(int(2e-3 / seconds), REHEARSED), REHEARSED_MOST)
             lot = self._lot(self._fresh(count, rng))
             making = (time.perf_counter() - begin) / count
-            heard = [pair.ask(side, lot, seconds * lot.calls) for side in (0, 1)]
+            heard = [pair.ask(side, lot, self._allowed(seconds * lot.calls)) for side in (0, 1)]
             self._check(lot, *heard)
             # The reference's own answers: a candidate that is dear to check must not shorten its life by that.
             begin = time.perf_counter()
@@ -237,7 +243,9 @@ class Stopwatch:
         with self._pair(rng) as pair:
 
             def turn(lot: Lot, first: int, expected: float) -> tuple[Heard, Heard]:
-                heard = {side: pair.ask(side, lot, expected) for side in (first, 1 - first)}
+                seconds = self._allowed(expected, span)
+                heard = {side: pair.ask(side, lot, seconds) for side in (first, 1 - first)}
+                self._slack -= max(heard[1].sample.wall / 1e9 - (seconds - self._slack), 0)
                 self._check(lot, heard[0], heard[1])
                 return heard[0], heard[1]
 
@@ -257,7 +265,7 @@ class Stopwatch:
                 if number < lengths.turns:
                     lot = self._lot(with_edges(self._fresh(lengths.turn, rng), edges[number], rng))
                     turns.add(usual(lot, first if number % 2 == 0 else 1 - first))
-            again = pair.ask(0, lot, plan.seconds * lengths.turn).sample
+            again = pair.ask(0, lot).sample
             converting = self._converting(pair, lot)
         self._growth.append(_growth(openings, turns))
         reference, candidate = (
@@ -273,12 +281,18 @@ class Stopwatch:
         return Bucket(reference, candidate, seed, again, converting, span)
 
     def _converting(self, pair: Pair, asked: Lot) -> int:
-        """What it takes the reference to convert the arguments and the answer of a call, in nanoseconds."""
+        """What it takes the reference to convert the arguments and the answer of a call, in nanoseconds.
+
+        Converting once more finds everything in the caches, which the first time may not: so all that a turn takes
+        outside the calls counts, beyond a handover.
+        """
         if self._domain.task.entry.kind != "python":
             return 0
         count = max(CONVERTED // self._bundle, 1)
         again = Lot(asked.questions[:count], asked.inputs, converts=True, unchanged=self._trusted)
-        return pair.ask(0, again).converting // again.calls
+        heard = pair.ask(0, again)
+        outside = (heard.sample.cpu - heard.calling) / again.calls - handover(self._domain.task)
+        return max(heard.converting // again.calls, int(outside))
 
     def time(self, plan: Plan, progress: Callable[[int], None] | None = None, *, confirm: bool = False) -> Timed:
         """Buckets until the test decides; disturbed ones are timed again, up to twice as many in all.
@@ -361,11 +375,16 @@ class Stopwatch:
         bundles = [inputs[at : at + self._bundle] for at in range(0, len(inputs), self._bundle)]
         lot = Lot([*before, *map(self._domain.question, bundles)], inputs)
         self._question_bytes = max(self._question_bytes, lot.input_bytes)
+        self._kept_bytes = max(self._kept_bytes, lot.kept)
         return lot
 
     def _seconds(self, sample: Sample) -> float:
         """Per call. The CPU clock, because waiting for a core would make every call look long."""
         return max(clock(sample, parallel=self._domain.task.limits.parallel), 100) / 1e9 / max(sample.calls, 1)
+
+    def _allowed(self, expected: float, span: Span = Span.BRIEF) -> float:
+        """How long a turn may take that the reference is expected to take so long over."""
+        return self._slack + PATIENCE[span] * expected
 
     def _read(self, lot: Lot, heard: Heard, expected: Sequence[Any] | None = None) -> list[Any]:
         answers: list[Any] = []
@@ -408,7 +427,7 @@ class Stopwatch:
         output_bytes = max(self._domain.task.limits.output_mb, 1) * MIB
         order = [side for side in rng.permutation(2).tolist() if side in sides]
         # Rounded up, so that it says little about what came before.
-        populate = (_power_of_two(self._question_bytes), _power_of_two(self._answer_bytes))
+        populate = (_power_of_two(self._kept_bytes + self._question_bytes), _power_of_two(self._answer_bytes))
         try:
             pair = Pair(self._kind, {side: self._programs[side] for side in order}, self._cores, output_bytes, populate)
             try:

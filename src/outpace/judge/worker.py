@@ -88,6 +88,8 @@ class Program:
     setup_seconds: float
     # Whether it sleeps on its socket and not on a futex.
     by_message: bool
+    # Whether it says once more when it has begun, after it has made ready what it needs itself.
+    makes_ready: bool = False
     # Whether its own clock says nothing, because every call is a process of its own.
     serves_processes: bool = False
 
@@ -96,13 +98,15 @@ class Program:
 class Heard:
     """A worker's answers to a lot, what the turn took, and how much memory it held afterwards.
 
-    `converting` is the worker's own word for what converting took, in nanoseconds: to be believed of the reference.
+    `converting` is the worker's own word for what converting once more took, in nanoseconds, and `calling` for that and
+    the calls themselves: to be believed of the reference.
     """
 
     sample: Sample
     answers: tuple[memoryview, ...]
     resident: int
     converting: int = 0
+    calling: int = 0
 
 
 @dataclass
@@ -121,6 +125,8 @@ class Worker:
     # Whether judge and worker share one core, so that the judge has to sleep while the worker works.
     one_core: bool = False
     core: int = -1
+    # Bytes of the input region in which its set-up lies.
+    kept: int = 0
     # The worker's CPU clock and ours when its last sample ended; the first begins before any of its code is loaded.
     _cpu_mark: int = 0
     _loading: int = 0
@@ -204,6 +210,9 @@ class Worker:
         # The worker's own word, given while all of its code is still ours: between this moment and the one in which we
         # read a clock, a constructor could have done a table's worth of work.
         self._cpu_mark = _REPLY.unpack(data)[3]
+        if self.program.makes_ready:
+            # As before: what every candidate of this kind needs is nobody's once-work, and nobody's to save.
+            self._cpu_mark = self._receive(0, 30, "making ready", expected=_HELLO)
         begin = time.perf_counter_ns()
         self._receive(0, self.program.setup_seconds, "loading", expected=_READY)
         self._stop()
@@ -216,6 +225,7 @@ class Worker:
             limit, doing = max(limit, self.program.setup_seconds), "set-up or a call"
             turn_seconds += self.program.setup_seconds
         turn = feed(self._asked(limit, turn_seconds), lot)
+        self.kept = max(self.kept, lot.kept)
         if turn.told is Told.SPEAKS:
             self._receive(-1, 1.0, doing, expected=-1)
         if turn.told is Told.TIMED_OUT:
@@ -235,7 +245,7 @@ class Worker:
         self._cpu_mark = turn.cpu
         if self.program.serves_processes:
             sample = _of_processes(lot, turn.answers)
-        return Heard(sample, turn.answers, turn.resident, turn.converting)
+        return Heard(sample, turn.answers, turn.resident, turn.converting, turn.calling)
 
     def _asked(self, seconds: float, turn_seconds: float) -> Asked:
         threads = self.program.confinement.threads > 1
@@ -252,6 +262,7 @@ class Worker:
             # than on x86 Python's stores may be seen out of order; a message comes after them.
             replies=not threads or self.one_core or (self.program.by_message and platform.machine() != "x86_64"),
             threads=threads,
+            kept=self.kept,
             limit=int(seconds * 1e9),
             turn_limit=int(turn_seconds * 1e9),
             core=-1 if threads else self.core,
@@ -282,7 +293,8 @@ class Worker:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 signal.pidfd_send_signal(self.handle, number)
 
-    def _receive(self, nonce: int, seconds: float, doing: str, *, expected: int) -> None:
+    def _receive(self, nonce: int, seconds: float, doing: str, *, expected: int) -> int:
+        """The value of the reply expected."""
         self.channel.settimeout(max(seconds, 0.001))
         try:
             data = last_word(self.channel, _REPLY.size)
@@ -292,10 +304,10 @@ class Worker:
             raise self._death(doing)
         if len(data) != _REPLY.size:
             raise Failed(Outcome.CHEATING, "the worker's channel carried a message that is not the worker's")
-        got, status, detail, _, raw = _REPLY.unpack(data)
+        got, status, detail, value, raw = _REPLY.unpack(data)
         text = raw.split(b"\0")[0].decode("utf-8", "replace")
         if status == expected and got == nonce:
-            return
+            return int(value)
         if status == _FORBIDDEN:
             raise Failed(
                 Outcome.CHEATING,

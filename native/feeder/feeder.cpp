@@ -77,7 +77,9 @@ struct Question {
 constexpr std::uint64_t any_length = UINT64_MAX;
 
 // Later questions begin on a page of their own; judge/feeder.py reckons the same.
-constexpr std::uint64_t in_whole_pages(std::uint64_t bytes) { return (bytes + 4095) / 4096 * 4096; }
+constexpr std::uint64_t in_whole_pages(std::uint64_t bytes) {
+    return (bytes + 4095) / 4096 * 4096;
+}
 
 // Which part of an answer was fetched. Answers of no fixed length end with these and their number.
 struct Range {
@@ -317,7 +319,7 @@ class Conversation {
     }
 
     int take(const Question& question, std::byte* answers, std::uint64_t room, std::uint64_t* lengths,
-             Turn* turn) const {
+             Turn* turn) {
         std::uint64_t bytes = question.answer_bytes;
         if (bytes == any_length) {
             bytes = std::atomic_ref(desk_->bytes).load(std::memory_order_relaxed);
@@ -361,7 +363,7 @@ class Conversation {
     // Copies an answer out of the region, and what lies elsewhere in the worker's memory from there; behind
     // it stands where those pieces belong, for whoever reads it. Room that is left for them in the region is
     // not copied: it would only drive other things from the caches.
-    bool copy_answer(std::byte* answer, std::uint64_t bytes, std::uint64_t pieces, Turn* turn) const {
+    bool copy_answer(std::byte* answer, std::uint64_t bytes, std::uint64_t pieces, Turn* turn) {
         const std::byte* region = worker_.output + desk_bytes;
         std::uint64_t done = 0;
         std::vector<Range> places;
@@ -385,7 +387,10 @@ class Conversation {
             done = piece.offset + piece.bytes;
         }
         std::memcpy(answer + done, region + done, bytes - done);
-        return are_apart(places);
+        // What was fetched was given away: neither the worker nor what it serves may rely on it any more.
+        return are_apart(places) && std::all_of(places.begin(), places.end(), [this](const Range& place) {
+                   return memory_.spoil(place.offset, place.bytes);
+               });
     }
 
     // Whether none of these overlap: arrays of one answer that share their elements are fewer than were asked

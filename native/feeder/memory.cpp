@@ -7,15 +7,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <functional>
 #include <vector>
 
 namespace outpace {
 namespace {
 
-constexpr std::uint64_t page = 4096;
-
 // Every page of ours, so that faults while we fetch are the worker's: zeros that it never wrote.
-void touch(std::byte* begin, std::uint64_t bytes) {
+void touch(std::byte* begin, std::uint64_t bytes, std::uint64_t page) {
     for (std::uint64_t at = 0; at < bytes; at += page) {
         *static_cast<volatile std::byte*>(begin + at) = std::byte{0};
     }
@@ -51,7 +50,7 @@ bool Memory::read(void* to, std::uint64_t address, std::uint64_t bytes) const {
 
 bool Memory::fetch(std::byte* to, std::uint64_t address, std::uint64_t bytes,
                    std::uint64_t* untouched) const {
-    touch(to, bytes);
+    touch(to, bytes, page);
     const std::uint64_t before = faults_so_far();
     if (!read(to, address, bytes)) {
         return false;
@@ -59,6 +58,21 @@ bool Memory::fetch(std::byte* to, std::uint64_t address, std::uint64_t bytes,
     *untouched += faults_so_far() - before;
     // Looked at after it was read: a page that nobody touched has no kind before.
     return own(address, bytes);
+}
+
+bool Memory::spoil(std::uint64_t address, std::uint64_t bytes) {
+    const std::uint64_t size = std::min(bytes, page);
+    const std::uint64_t windows = std::min((bytes + page - 1) / page, most_windows);
+    std::generate(chance_.begin(), chance_.end(), std::ref(draw_));
+    std::vector<iovec> here(windows, iovec{chance_.data(), size});
+    std::vector<iovec> there;
+    for (std::uint64_t window = 0; window < windows; ++window) {
+        const std::uint64_t at =
+            windows < most_windows ? std::min(window * page, bytes - size) : draw_() % (bytes - size + 1);
+        there.push_back({reinterpret_cast<void*>(address + at), size});
+    }
+    return process_vm_writev(pid_, here.data(), windows, there.data(), windows, 0) ==
+           static_cast<ssize_t>(windows * size);
 }
 
 // Whether none of these pages are a file's or shared: the same page may then stand in many places, or hold an

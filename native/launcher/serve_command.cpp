@@ -255,10 +255,7 @@ class CommandServer {
             case PartKind::output_file: {
                 const std::string name(reinterpret_cast<const char*>(input_.base + part.name_offset),
                                        part.name_bytes);
-                // Non-blocking, or a FIFO under that name would keep the server waiting.
-                const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-                return give_content(Descriptor(openat(call.folder.number(), name.c_str(), flags)),
-                                    part.out_bytes, call, name);
+                return give_content(open_output(call.folder, name), part.out_bytes, call, name);
             }
             case PartKind::exit_status: {
                 const std::int64_t code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -276,6 +273,25 @@ class CommandServer {
     // them would be our work, or that of whoever reads the file, and a pipe would not have taken them.
     static bool has_a_hole(const Descriptor& file, off_t length) {
         return length > 0 && lseek(file.number(), 0, SEEK_HOLE) < length;
+    }
+
+    // No link is followed, whatever part of the name it stands in: a folder that is a link to another one
+    // would make one file of two, or give out what lies outside.
+    static Descriptor open_output(const Descriptor& top, std::string_view name) {
+        Descriptor place;
+        const Descriptor* from = &top;
+        for (std::size_t slash; (slash = name.find('/')) != name.npos; name.remove_prefix(slash + 1)) {
+            const std::string step(name.substr(0, slash));
+            place = Descriptor(
+                openat(from->number(), step.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+            if (!place.open()) {
+                return place;
+            }
+            from = &place;
+        }
+        // Non-blocking, or a FIFO under that name would keep the server waiting.
+        return Descriptor(openat(from->number(), std::string(name).c_str(),
+                                 O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     }
 
     // Whether a file is another one too, or was given to the call under another name: whoever asked for two

@@ -168,8 +168,9 @@ def python_function(source: str) -> Iterator[Seat]:
     module.write_text(source)
     code = Path(feeder.__file__).with_name("python_worker.py")
     numbers = ["{socket}", "{input}", "{output}", str(d.REGION), str(d.REGION), "0", "0"]
-    mode = ["exec", "--", sys.executable, "-I", "-S", str(code), *numbers, str(module), "solve", "", ""]
-    with d.worker(d.PLAIN, mode) as worker:
+    mode = ["exec", "--", sys.executable, "-I", "-S", str(code), *numbers, str(module), "solve", "", "numpy"]
+    mode.append(str(Path(np.__file__).parents[1]))
+    with d.worker(d.PLAIN, mode, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"}) as worker:
         worker.hear()  # of the launcher; the worker's own follows
         with seated(contextlib.nullcontext(worker)) as seat:
             yield seat
@@ -520,3 +521,57 @@ def test_memory_is_counted_whatever_a_worker_calls_itself() -> None:
     with function(MEMORY) as seat:
         before, after = (seat.turn([number(taken)]).resident for taken in (4096, size))
         assert size <= after - before < 2 * size
+
+
+# Arrays that are fetched are given away.
+
+GIVES = """
+import numpy as np
+kept = np.full(5000, 7.0)
+many = [np.full(5000, 7.0), np.full(600, 7.0)]
+seen = []
+def solve(how):
+    if how == "new":
+        return [np.full(5000, 7.0), {"a": np.full(600, 7.0)}]
+    if how == "kept":
+        return kept
+    if how == "many":
+        return many
+    if how == "hidden":  # a new one each time, of which the address is kept
+        array = np.full(5000, 7.0)
+        seen.append(array.ctypes.data)
+        return array
+    import ctypes
+    return list((ctypes.c_double * 5000).from_address(seen[-1]))
+"""
+
+
+def given(how: str) -> Question:
+    return python_question([{"how": how}])
+
+
+def values(question: Question, answer: memoryview) -> list[float]:
+    (found,) = question.read(answer)
+    whole = [found] if isinstance(found, np.ndarray) else found if isinstance(found, list) else []
+    return [float(value) for part in whole for value in np.ravel(part["a"] if isinstance(part, dict) else part)]
+
+
+@pytest.mark.parametrize("how", ["new", "kept", "many"])
+def test_what_is_given_away_is_whole_and_what_is_kept_stays(how: str) -> None:
+    with python_function(GIVES) as seat:
+        questions = [given(how)] * 3
+        turn = seat.turn(questions, replies=True)
+        assert turn.told is Told.FINISHED
+        for question, answer in zip(questions, turn.answers, strict=True):
+            assert set(values(question, answer)) == {7.0}
+            pieces = int.from_bytes(answer[-8:], "little")
+            assert pieces == (2 if how == "new" else 0)  # what somebody keeps is copied, on the clock
+
+
+def test_nobody_can_rely_on_an_array_that_was_given_away() -> None:
+    with python_function(GIVES) as seat:
+        questions = [given("hidden"), given("look")]
+        turn = seat.turn(questions, replies=True)
+        assert turn.told is Told.FINISHED
+        assert set(values(questions[0], turn.answers[0])) == {7.0}
+        assert set(values(questions[1], turn.answers[1])) != {7.0}

@@ -54,8 +54,8 @@ class Pair:
         taken = max(lot.kept, worker.kept) + lot.input_bytes
         if taken > INPUT_REGION:
             raise TaskError(
-                f"a question and what was set up take {taken // MIB} MB; {INPUT_REGION // MIB} are allowed: make inputs "
-                "smaller"
+                f"a question and what was set up take {taken // MIB} MB; {INPUT_REGION // MIB} are allowed: "
+                "make inputs smaller"
             )
         largest = max((question.answer_bytes or 0 for question in lot.questions), default=0)
         if largest > self._outputs[side].size - DESK_BYTES:

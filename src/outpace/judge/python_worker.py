@@ -86,7 +86,7 @@ def main() -> None:
                 # It may keep arrays: later questions are written behind this one.
                 setup(**unpack(view, at)[0])
             else:
-                converting = calling = 0
+                converting = calling = given_away = 0
                 for number in range(count):  # noqa: B007 - told when a call fails
                     first = at
                     values, at = unpack(view, first)
@@ -104,6 +104,8 @@ def main() -> None:
                             raise ValueError(CHANGED)
                         calling += spent() - clock
                     answer = None  # freed before the next call, which may want the memory
+                    if len(apart) > given_away:
+                        given_away = keep_own(apart, given_away, answers)
                 if flags & CONVERTS:
                     NONCE.pack_into(desk, CONVERTING_AT, min(converting, 2**32 - 1))
                     LENGTH.pack_into(desk, CALLING_AT, calling)
@@ -118,6 +120,28 @@ def main() -> None:
         except BaseException as error:
             say(nonce, CALL_FAILED, number, story(error, path))
             os._exit(1)
+
+
+def holders(piece: tuple[int, int, Any]) -> int:
+    """How many hold the array of this piece."""
+    return sys.getrefcount(piece[2])
+
+
+# As many as hold what nobody else holds.
+NOBODY_ELSE = holders((0, 0, bytearray(1)))
+
+
+def keep_own(apart: list[tuple[int, int, Any]], first: int, answers: memoryview) -> int:
+    """Copy the arrays from the first one on that somebody else holds too; how many are left to be fetched.
+
+    The judge spoils what it fetches. Whoever keeps an array that he returns keeps it for himself, and his caller wants
+    one of its own: the copy is on the clock.
+    """
+    for at in range(len(apart) - 1, first - 1, -1):
+        if holders(apart[at]) > NOBODY_ELSE:
+            offset, size, array = apart.pop(at)
+            answers[offset : offset + size] = memoryview(array).cast("B")
+    return len(apart)
 
 
 def populate(region: mmap.mmap, advice: int, size: int) -> None:

@@ -13,7 +13,7 @@ import dataclasses
 import hashlib
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,8 +60,8 @@ LONG_EVERY = 16
 ONCE_MATTERS = 0.002
 # A short opening has up to so many turns.
 OPENING_TURNS = 3
-# A turn may take so many times what the reference takes over it, less in a confirmation, which nothing so slow will win;
-# beyond that all turns of a verdict together may take as long as one call may.
+# A turn may take so many times what the reference takes over it, less in a confirmation, which nothing so slow will
+# win; beyond that all turns of a verdict together may take as long as one call may.
 PATIENCE = {Span.BRIEF: 100, Span.WHOLE: 10, Span.LONG: 10}
 # Calls of a bucket of which the reference says what converting took.
 CONVERTED = 8
@@ -124,8 +124,10 @@ class Stopwatch:
         self._set_up: list[Question] = []
         # Seconds that the reference takes over a call, once that is known.
         self._usual = math.inf
-        # Seconds that the candidate may still dawdle.
+        # Seconds that the candidate may still dawdle, in its calls and before the first.
         self._slack = domain.task.limits.seconds
+        self._slack_before = programs[1].setup_seconds
+        self._loading = 0.0  # seconds, of the reference
         self.doubts = Doubts(domain, self.reference_answers, np.random.default_rng(seed))
         # By how many bytes per call the candidate's memory grew in each bucket.
         self._growth: list[float] = []
@@ -168,7 +170,7 @@ class Stopwatch:
     def _plan(
         self, reference: float, candidate: float, making: float, checking: float, edges: list[tuple[Input, float]]
     ) -> Plan:
-        """Questions per turn, from the seconds of both sides over one call and those of making and checking one."""
+        """Questions per turn, from the seconds of both sides over one call, and of making and checking a question."""
         timing = self._domain.task.timing
         self._usual = reference
         question, sample = reference * self._bundle, timing.sample_ms / 1e3
@@ -194,7 +196,7 @@ class Stopwatch:
                 f"{making * 1e3:.3g} ms, and its answer up to {self._answer_bytes // 1024} KB"
             )
         # By the reference alone: a candidate that dawdles here must not escape a long life.
-        each = (making + checking) * self._bundle + 2 * question
+        each = making + checking + 2 * question
         longest = min(opening_within(life, questions), LONG_SECONDS / each)
         turns = min(WHOLE_SECONDS / (questions * each), turns_within(life, questions))
         light = LIGHT_SHARE * question * questions
@@ -245,7 +247,7 @@ class Stopwatch:
             def turn(lot: Lot, first: int, expected: float) -> tuple[Heard, Heard]:
                 seconds = self._allowed(expected, span)
                 heard = {side: pair.ask(side, lot, seconds) for side in (first, 1 - first)}
-                self._slack -= max(heard[1].sample.wall / 1e9 - (seconds - self._slack), 0)
+                self._take_off(heard, expected, span)
                 self._check(lot, heard[0], heard[1])
                 return heard[0], heard[1]
 
@@ -386,6 +388,14 @@ class Stopwatch:
         """How long a turn may take that the reference is expected to take so long over."""
         return self._slack + PATIENCE[span] * expected
 
+    def _take_off(self, heard: Mapping[int, Heard], expected: float, span: Span) -> None:
+        """What the candidate dawdled in a turn, of calls or of a set-up, is not there for the next."""
+        reference, candidate = (heard[side].sample.wall / 1e9 for side in (0, 1))
+        if heard[1].sample.calls:
+            self._slack -= max(candidate - PATIENCE[span] * expected, 0.0)
+        else:
+            self._slack_before -= max(candidate - PATIENCE[Span.WHOLE] * reference, 0.0)
+
     def _read(self, lot: Lot, heard: Heard, expected: Sequence[Any] | None = None) -> list[Any]:
         answers: list[Any] = []
         for question, answer in zip(lot.questions, heard.answers, strict=True):
@@ -428,9 +438,17 @@ class Stopwatch:
         order = [side for side in rng.permutation(2).tolist() if side in sides]
         # Rounded up, so that it says little about what came before.
         populate = (_power_of_two(self._kept_bytes + self._question_bytes), _power_of_two(self._answer_bytes))
+        patient = self._slack_before + PATIENCE[Span.WHOLE] * self._loading
+        hurried = dataclasses.replace(
+            self._programs[1], setup_seconds=max(min(self._programs[1].setup_seconds, patient), 0.0)
+        )
+        programs = {side: hurried if side else self._programs[0] for side in order}
         try:
-            pair = Pair(self._kind, {side: self._programs[side] for side in order}, self._cores, output_bytes, populate)
+            pair = Pair(self._kind, programs, self._cores, output_bytes, populate)
             try:
+                loaded = {side: worker.loaded_in for side, worker in pair.workers.items()}
+                self._loading = max(self._loading, loaded.get(0, 0.0))
+                self._slack_before -= max(loaded.get(1, 0.0) - PATIENCE[Span.WHOLE] * self._loading, 0.0)
                 yield pair
             finally:
                 pair.close()

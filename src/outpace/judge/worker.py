@@ -46,14 +46,19 @@ def last_word(channel: socket.socket, size: int) -> bytes:
     return b""
 
 
+# A reason has so many letters at most.
+_REASON = 2000
+
+
 class Failed(Exception):
     """The worker did not do what it was asked; whose fault it is follows from whose worker it was."""
 
     def __init__(self, outcome: Outcome, reason: str) -> None:
         super().__init__(reason)
         self.outcome = outcome
-        # Parts of it are the candidate's own words, which shall not move anybody's cursor.
-        self.reason = "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in reason)
+        # Parts of it are the candidate's own words, which shall not move anybody's cursor, nor fill anybody's disk.
+        short = reason if len(reason) <= _REASON else reason[: _REASON - 3] + "..."
+        self.reason = "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in short)
 
 
 class Region:
@@ -127,6 +132,8 @@ class Worker:
     core: int = -1
     # Bytes of the input region in which its set-up lies.
     kept: int = 0
+    # Seconds that it took to load.
+    loaded_in: float = 0.0
     # The worker's CPU clock and ours when its last sample ended; the first begins before any of its code is loaded.
     _cpu_mark: int = 0
     _loading: int = 0
@@ -217,6 +224,7 @@ class Worker:
         self._receive(0, self.program.setup_seconds, "loading", expected=_READY)
         self._stop()
         self._loading = time.perf_counter_ns() - begin
+        self.loaded_in = self._loading / 1e9
 
     def ask(self, lot: Lot, turn_seconds: float) -> Heard:
         """One turn: the questions of a lot, each after the answer to the last; raises Failed where there is none."""

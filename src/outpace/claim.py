@@ -18,6 +18,8 @@ from outpace.task import Task
 ONCE_WORTH_SAYING, ONCE_SHARE = 1e6, 0.005
 # A share of the winner's time.
 CONVERTING_WORTH_SAYING = 0.2
+# What is longer than this is cut: a terminal's width would break it into lines of the stranger's choosing.
+ONE_LINE = 400
 
 
 def headline(receipt: Receipt) -> str:
@@ -66,12 +68,23 @@ def once_worth_saying(account: Account) -> float:
 def converting(buckets: Sequence[Bucket], task: Task) -> str:
     """How much of the winner's time goes into arguments and answers, where that is much; "" where it is not."""
     account = reckon(buckets, task)
-    if not account.converting > CONVERTING_WORTH_SAYING * account.candidate:
+    if not share_converting(account) > CONVERTING_WORTH_SAYING:
         return ""
     return (
         f"Of its {account.candidate / 1e3:,.0f} us a call, converting arguments and answers takes "
         f"{account.converting / 1e3:,.0f}; see that its source does not go around that."
     )
+
+
+def share_converting(account: Account) -> float:
+    """How much of a call's time goes into arguments and answers: what the reference takes for them, of the winner's."""
+    return min(account.converting / max(account.candidate, 1.0), 1.0)
+
+
+def one_line(text: str, longest: int = ONE_LINE) -> str:
+    """A stranger's text on one line, so that no part of it can pass for a line of ours."""
+    line = " ".join(shown(text).split())
+    return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
 def to_check(place: Path) -> str:
@@ -129,7 +142,7 @@ def _best(receipt: Receipt) -> str:
 
 
 def _flags(flags: Sequence[str]) -> str:
-    return shown(" ".join(flags)) or "(none)"
+    return one_line(" ".join(flags)) or "(none)"
 
 
 def _plain(evidence: Evidence | None) -> dict[str, Any] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json as json_module
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,17 +13,15 @@ from typing import Any
 from rich.console import Console
 
 from outpace.candidate import Candidate, reference
-from outpace.claim import flags_headline, once_worth_saying
+from outpace.claim import flags_headline, one_line
 from outpace.domains.program import ProgramDomain
 from outpace.errors import ReceiptError
-from outpace.judge.accounts import reckon
 from outpace.judge.baseline import beside_best_flags
 from outpace.judge.jail import JailKind, best_jail
 from outpace.judge.judge import Judge
 from outpace.judge.verdict import Outcome, SpeedUp, Verdict
 from outpace.receipt import FlagsShare, Receipt, read_receipt
-from outpace.reproduction import Finding, compared
-from outpace.shown import shown
+from outpace.reproduction import Finding, compared, not_borne_out
 from outpace.taskfile import load_task
 
 
@@ -35,7 +33,7 @@ class Again:
     verdict: Verdict
     # Of the unchanged reference that the candidate stands beside; none where that is the task's own reference.
     flags: tuple[str, ...] = ()
-    # Whether they were found here: the receipt implies that the gain is no smaller under any flags.
+    # Whether the receipt names others: it implies that the gain is no smaller under any flags.
     implied: bool = False
     # Whether it is the flags by themselves that were timed: what they are worth is no part of the gain.
     alone: bool = False
@@ -48,7 +46,9 @@ class Again:
     @property
     def holds(self) -> bool:
         """Whether the candidate is owed what is claimed: the less the flags do by themselves, the more."""
-        return self.finding is not Finding.LARGER if self.alone else self.finding.holds
+        if self.alone:
+            return self.finding is not Finding.LARGER and works(self.verdict)
+        return self.finding.holds
 
 
 def verify(
@@ -56,8 +56,11 @@ def verify(
 ) -> int:
     """Judge a receipt's claim again here, and say whether it is reproduced, larger, smaller or not reproduced.
 
-    It ends with 0 for the first two. The gain beside the reference's best flags is compared in the same way, and what
-    those flags are worth by themselves, which must not be more here than was claimed.
+    It ends with 0 for the first two. All that the claim says is found anew here and compared: the gain beside the
+    reference's best flags, in the same way; what those flags are worth by themselves, which must not be more here;
+    whether other flags leave less of the gain; work done once, and from which call on it pays; how much of the time
+    goes into converting arguments and answers; how long a call takes, within what two machines can differ by. What the
+    receipt says or leaves out and is otherwise here is named, and then it ends with 1.
 
     The task's judge.py runs outside the jail, so a receipt from a stranger is as good as a program from a stranger:
     give your own copy of the task, or say that you trust this one.
@@ -85,43 +88,44 @@ def verify(
         Path(folder).chmod(0o755)
         with Judge(ProgramDomain(claim.task), jail=kind, workspace=Path(folder), progress=status.update) as judge:
             judge.inspect()
-            whole = Again(claim.speed_up, judge.confirm(claim.candidate))
-            beside = _beside(claim, judge) if whole.verdict.speed_up is not None else []
-    more = more_once(claim, whole)
+            whole = Again(claim.speed_up, _steady(lambda: judge.confirm(claim.candidate)))
+            beside = _beside(claim, judge, whole.verdict) if whole.verdict.speed_up is not None else []
+    wrong = otherwise(claim, whole)
     if json:
-        print(json_module.dumps({**_as_json(claim, whole, beside), "more_once": more}, indent=1))
+        print(json_module.dumps({**_as_json(claim, whole, beside), "not_borne_out": wrong}, indent=1))
     else:
-        print("\n".join(filter(None, (told(claim, whole, beside), more))))
-    return 0 if all(each.holds for each in (whole, *beside)) and not more else 1
+        print("\n".join([told(claim, whole, beside), *wrong]))
+    return 0 if all(each.holds for each in (whole, *beside)) and not wrong else 1
 
 
 def told(claim: Receipt, whole: Again, beside: Sequence[Again]) -> str:
     """What was claimed and what was found, each with its interval, as a person reads it."""
     share = flags_headline(claim)
-    lines = _lines(whole, f", on {shown(str(claim.machine.get('cpu', 'an unknown processor')))}")
+    lines = _lines(whole, f", on {one_line(str(claim.machine.get('cpu', 'an unknown processor')), 80)}")
     if share:
         lines.insert(1, f"         {share}")
     for each in beside:
         whose = "the best flags found here," if each.implied else "its best flags"
         what = "The" if each.alone else "Beside the"
-        lines.append(f"{what} unchanged reference built with {whose} {shown(' '.join(each.flags))}:")
+        lines.append(f"{what} unchanged reference built with {whose} {one_line(' '.join(each.flags)) or '(none)'}:")
         lines += _lines(each, " or more" if each.implied else "")
     return "\n".join(lines)
 
 
-def more_once(claim: Receipt, whole: Again) -> str:
-    """That the candidate does far more once per process here than its receipt says; "" where it does not."""
-    there, here = (reckon(buckets, claim.task) for buckets in (claim.buckets, whole.verdict.buckets))
-    # As it would be on a machine as fast as this one.
-    said, found = there.once * here.reference / there.reference, here.once
-    if found - said <= max(once_worth_saying(here), said):
-        return ""
-    return f"Once per process it does {found / 1e6:.1f} ms of work here, where {said / 1e6:.1f} ms are claimed: not so"
+def otherwise(claim: Receipt, whole: Again) -> list[str]:
+    """What the claim says beside its figures, or leaves out, and is otherwise here."""
+    found = whole.verdict.speed_up
+    return [] if found is None else not_borne_out(claim.buckets, whole.verdict.buckets, found, claim.task)
+
+
+def works(verdict: Verdict) -> bool:
+    """Whether the answers were right, if perhaps not timed."""
+    return verdict.outcome in (Outcome.OK, Outcome.TOO_NOISY)
 
 
 def _lines(again: Again, where: str) -> list[str]:
     found = again.verdict.speed_up
-    here = _figure(found) if found is not None else shown(f"{again.verdict.outcome}: {again.verdict.reason}")
+    here = _figure(found) if found is not None else one_line(f"{again.verdict.outcome}: {again.verdict.reason}")
     return [f"claimed: {_figure(again.claimed)}{where}", f"here:    {here}", str(again.finding)]
 
 
@@ -146,26 +150,41 @@ def _as_json(claim: Receipt, whole: Again, beside: Sequence[Again]) -> dict[str,
     }
 
 
-def _beside(claim: Receipt, judge: Judge) -> list[Again]:
+def _beside(claim: Receipt, judge: Judge, whole: Verdict) -> list[Again]:
     """The candidate beside the unchanged reference under the receipt's best flags, and under those found here.
 
     Unless the receipt says itself that flags are all, they are looked for anew: whoever made it may have left them out.
+    Those found here may be the task's own, beside which the candidate has been timed already.
     """
     over, alone, found = claim.over_best_flags, claim.flags_alone, []
     if over is not None or alone is not None:
         rival = Candidate(reference(claim.task).files, claim.best_flags)
-        # Flags such as -ffast-math can make the reference wrong; then there is nothing to stand beside.
-        if judge.judge(rival).outcome in (Outcome.OK, Outcome.TOO_NOISY):
-            if alone is not None:
-                found.append(Again(alone.speed_up, judge.confirm(rival), claim.best_flags, alone=True))
-            if over is not None:
-                found.append(Again(over.speed_up, judge.confirm(claim.candidate, rival), claim.best_flags))
-    if claim.flags_share in (FlagsShare.NONE, FlagsShare.PART) and claim.task.build.flag_choices:
+        # Flags such as -ffast-math can make the reference wrong; then nothing that is said of them is so.
+        tried = judge.judge(rival)
+        if alone is not None:
+            again = _steady(lambda: judge.confirm(rival)) if works(tried) else tried
+            found.append(Again(alone.speed_up, again, claim.best_flags, alone=True))
+        if over is not None:
+            again = _steady(lambda: judge.confirm(claim.candidate, rival)) if works(tried) else tried
+            theirs = Again(over.speed_up, again, claim.best_flags)
+            own = Again(over.speed_up, whole, claim.task.build.flags, implied=True)
+            # Where a gain is larger beside the best flags than beside the task's own, those are not the best.
+            found += [theirs, own] if theirs.holds and not own.holds else [theirs]
+    if claim.flags_share is not FlagsShare.ALL and claim.task.build.flag_choices:
+        # Where the share could not be timed, nothing was said of it; if it can be here, that is left out of the claim.
+        untimed = claim.flags_share is FlagsShare.UNKNOWN
         best = beside_best_flags(claim.task, judge, claim.candidate)
-        if best is not None and best.over is not None and set(best.flags) != set(claim.best_flags):
+        if best is not None and best.over is not None and (untimed or set(best.flags) != set(claim.best_flags)):
             claimed = claim.speed_up if over is None else over.speed_up
-            found.append(Again(claimed, best.over, best.flags, implied=True))
+            if not (untimed and best.over.outcome is Outcome.TOO_NOISY):
+                found.append(Again(claimed, best.over, best.flags, implied=True))
     return found
+
+
+def _steady(time: Callable[[], Verdict]) -> Verdict:
+    """A verdict, asked for once more where the machine was too noisy for one."""
+    found = time()
+    return time() if found.outcome is Outcome.TOO_NOISY else found
 
 
 def _check_trust(claim: Receipt, task: Path | None, trust: bool) -> None:
@@ -176,10 +195,11 @@ def _check_trust(claim: Receipt, task: Path | None, trust: bool) -> None:
         )
         if differing:
             raise ReceiptError(
-                f"the receipt was made with another version of the task; these files differ: {', '.join(differing)}"
+                "the receipt was made with another version of the task; these files differ: "
+                f"{one_line(', '.join(differing))}"
             )
     elif not trust:
         raise ReceiptError(
-            f"verifying runs the receipt's {claim.task.checking.file} outside the jail. Give your own copy of the task "
-            "with --task FOLDER, or add --trust if you know where the receipt comes from"
+            f"verifying runs the receipt's {one_line(claim.task.checking.file)} outside the jail. Give your own copy "
+            "of the task with --task FOLDER, or add --trust if you know where the receipt comes from"
         )

@@ -400,3 +400,16 @@ def test_a_confirmation_charges_what_the_noise_of_a_start_may_hide() -> None:
 def test_converting_much_asks_for_a_larger_gain() -> None:
     pairs = [Bucket(life(), life(CALL / 2), 1, converting=CALL // 10)] * 8
     assert reckon(pairs, TASK).margin == pytest.approx(1 + (170 + 2 * CALL / 10) / (CALL / 2))
+
+
+def test_turns_that_are_not_timed_count_in_a_long_process_too() -> None:
+    cheap, dear = Sample(CALLS, 10**6, 10**6, 0), Sample(CALLS, 10**12, 10**12, 0)
+    brief = [Bucket(life(), life(CALL / 2), 0, life().turns[-1], 0) for _ in range(8)]
+
+    def lasting(aside: Sample) -> float:
+        reference = dataclasses.replace(life(), asides=(cheap,))
+        candidate = dataclasses.replace(life(CALL / 2), asides=(aside,))
+        long = Bucket(reference, candidate, 0, life().turns[-1], 0, Span.LONG)
+        return reckon([*brief, long], TASK).lasting
+
+    assert lasting(cheap) > 0 > lasting(dear)

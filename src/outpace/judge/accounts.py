@@ -276,12 +276,14 @@ def _lasting(long: Sequence[Bucket], lifetime: float, handed: float, *, parallel
     if not long:
         return math.inf
     lives = [[_side(bucket, side) for bucket in long] for side in (0, 1)]
-    start, opening, late, turns = (
+    start, opening, late, turns, asides = (
         np.array([[_spent(getattr(life, part), parallel=parallel) for life in side] for side in lives]).sum(axis=1)
-        for part in ("start", "opening", "late", "turns")
+        for part in ("start", "opening", "late", "turns", "asides")
     )
     start[1, 1] = max(start[1, 1], start[0, 1])
     start[:, 1] -= start[0, 1]
+    # Of turns with a dear edge case, what they took longer than the reference's.
+    start[1, 1:] += np.maximum(asides[1, 1:] - asides[0, 1:], 0)
     start[:, 0] = 0  # calls
 
     def ratio(rest: float) -> float:
@@ -300,7 +302,7 @@ def _spent(samples: Sample | Sequence[Sample], *, parallel: bool) -> Numbers:
     """Calls, time and idle time."""
     each = [samples] if isinstance(samples, Sample) else samples
     rows = [(sample.calls, clock(sample, parallel=parallel), 0 if parallel else _idle(sample)) for sample in each]
-    found: Numbers = np.array(rows, dtype=float).sum(axis=0)
+    found: Numbers = np.array([(0, 0, 0), *rows], dtype=float).sum(axis=0)
     return found
 
 

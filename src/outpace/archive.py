@@ -37,7 +37,7 @@ from outpace.archive_statements import add_cost, insert, insert_task, insert_ver
 from outpace.candidate import Candidate
 from outpace.errors import ArchiveError
 from outpace.exemplars import Scored
-from outpace.judge.verdict import Outcome, Verdict
+from outpace.judge.verdict import TELLS_NOTHING, Verdict
 from outpace.task import Task
 
 __all__ = ["Archive", "Cost", "RunRecord", "Trial"]
@@ -329,7 +329,7 @@ class Archive:
     ) -> tuple[int, Verdict] | None:
         """The newest verdict measured on these sources in a run of this aim on such a machine, with its trial's id.
 
-        One that was too noisy is no answer: that was the machine's doing, and it may be quieter now.
+        One that tells nothing is no answer: that was the machine's doing or ours, and it may be otherwise now.
         """
         runs = self._rows("SELECT id, settings FROM runs WHERE task = ? AND machine_key = ?", task_hash, machine_key)
         alike = [str(number) for number, kept in runs if aim_of(self._unpacked(json.loads, kept)) is aim]
@@ -337,11 +337,11 @@ class Archive:
             f"""SELECT v.trial, {VERDICT_COLUMNS} FROM verdicts v
             JOIN trials t ON t.id = v.trial
             LEFT JOIN samples vs ON vs.digest = v.samples
-            WHERE v.candidate = ? AND v.task = ? AND v.run IN ({", ".join(alike)}) AND v.outcome <> ?
+            WHERE v.candidate = ? AND v.task = ? AND v.run IN ({", ".join(alike)}) AND v.outcome NOT IN (?, ?)
             AND (v.confirmation OR t.duplicate_of IS NULL) ORDER BY v.id DESC LIMIT 1""",
             candidate_hash,
             task_hash,
-            Outcome.TOO_NOISY.value,
+            *TELLS_NOTHING,
         )
         if not rows:
             return None

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from outpace.errors import ArchiveError
-from outpace.shown import shown
+from outpace.shown import shown_text
 
 # "Outp", in the file's header: keeps us from writing into another program's database.
 APPLICATION_ID = 0x4F757470
@@ -235,5 +235,5 @@ def _advice(path: Path, fault: sqlite3.DatabaseError) -> str:
 def damaged(path: Path, what: str) -> str:
     """What to say of a file whose content cannot be what we wrote."""
     # SQLite quotes what it stumbles over, which may be long and hold anything; this is to be one line.
-    line = " ".join(shown(what[:100]).split())
+    line = " ".join(shown_text(what[:100]).split())
     return f"{path} is damaged ({line}): restore a copy, or move it away to start a new archive"

@@ -101,7 +101,8 @@ def compare_wins(run: Run, archive: Archive, judge: Comparing, bound: Bound, say
         if (key := _key(bound, each.hash)) in known:
             continue
         say(f"timing trial {archive.trial(each.trial).number} against the honest bound")
-        verdict = judge.compare(archive.candidate(each.hash), bound.candidate)
+        candidate = archive.candidate(each.hash)
+        verdict = run.patiently(candidate, lambda one: judge.compare(one, bound.candidate))
         if verdict.outcome is not Outcome.TOO_NOISY:
             archive.note(
                 run.record, key, dataclasses.asdict(Against(verdict.outcome, verdict.reason, verdict.speed_up))

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from outpace.errors import OutpaceError
 from outpace.lines import with_ends
-from outpace.shown import shown
+from outpace.shown import shown_text
 
 MAX_EDITS = 200
 CLOSE_FILE_LINES = 20_000
@@ -141,7 +141,7 @@ def between(old: str, new: str) -> tuple[Edit, ...]:
 
 def quoted(line: str) -> str:
     """A line of hostile text made safe to print: short, and with nothing unseen in it."""
-    clean = " ".join(shown(line[:_QUOTED_CHARACTERS]).splitlines()).replace("\t", " ")
+    clean = " ".join(shown_text(line[:_QUOTED_CHARACTERS]).splitlines()).replace("\t", " ")
     whole = len(line) <= _QUOTED_CHARACTERS and len(clean) <= _QUOTED_CHARACTERS
     return clean if whole else clean[:_QUOTED_CHARACTERS] + "..."
 

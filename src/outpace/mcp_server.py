@@ -22,6 +22,7 @@ from outpace.judge.verdict import SpeedUp, Verdict
 from outpace.machine import Machine
 from outpace.policies.base import Lesson, Prompt, Reply
 from outpace.run import Run, Settings
+from outpace.shown import shown
 from outpace.task import Task
 from outpace.taskfile import load_task
 
@@ -239,7 +240,7 @@ def serve(desk: Desk) -> None:
         try:
             return future.result()
         except OutpaceError as error:
-            raise exceptions.ToolError(str(error)) from None
+            raise exceptions.ToolError(shown(str(error))) from None
 
     @server.tool()  # type: ignore[untyped-decorator]
     async def list_tasks() -> list[dict[str, Any]]:

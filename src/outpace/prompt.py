@@ -12,6 +12,7 @@ from outpace.domains.recipe import private_files
 from outpace.exemplars import Scored
 from outpace.judge.verdict import toward_one
 from outpace.machine import Machine
+from outpace.shown import told_after
 from outpace.task import Task
 
 _LANGUAGES = {
@@ -122,8 +123,11 @@ def _exemplars(heading: str, shown: Sequence[tuple[Candidate, Scored]]) -> str:
 def _failures(heading: str, failures: Sequence[Failure]) -> str:
     parts = [f"# {heading}"]
     for failure in failures:
-        design = f" It tried: {_short(failure.design, 200)}" if failure.design else ""
-        parts.append(f"- {failure.outcome}: {_short(failure.reason, _REASON_LENGTH)}{design}")
+        # Both are a candidate's own words, or may hold some: they must not look like a part of the prompt.
+        told = told_after(f"- {failure.outcome}:", _short(failure.reason, _REASON_LENGTH))
+        if failure.design:
+            told += ("\n  " if "\n" in told else " ") + told_after("It tried:", _short(failure.design, 200))
+        parts.append(told)
     return "\n".join(parts)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from outpace.errors import HarnessError, OutpaceError
-from outpace.judge.verdict import Outcome, Verdict
+from outpace.judge.verdict import TELLS_NOTHING, Outcome, Verdict
 
 # A correct candidate earns its log speed-up, so that 2x and 1/2x weigh the same, but never less than this.
 # CUDA-L1 too stops telling slow candidates apart at 1000 times the reference's time.
@@ -41,7 +41,7 @@ REFRESH = 100
 
 def reward(verdict: Verdict) -> float | None:
     """The log speed-up if correct, less than FLOOR if rejected, None if the verdict tells nothing."""
-    if verdict.outcome is Outcome.TOO_NOISY:
+    if verdict.outcome in TELLS_NOTHING:
         return None
     if verdict.outcome is not Outcome.OK:
         return REJECTIONS[verdict.outcome]

@@ -18,13 +18,16 @@ from outpace.aim import AIMS, FASTER
 from outpace.archive import Archive, Cost, RunRecord, Trial
 from outpace.budget import Budget, Spent, exhausted, left
 from outpace.candidate import Candidate, reference
+from outpace.errors import HarnessError
 from outpace.exemplars import Scored
-from outpace.judge.verdict import Outcome, Verdict
+from outpace.judge.verdict import TELLS_NOTHING, Outcome, Verdict
 from outpace.machine import Machine
 from outpace.policies.base import Lesson, Policy, Prompt, Reply, Shown
 from outpace.task import Task
 
 FAILURES_SHOWN = 3
+# After so many different candidates in a row that the judge failed on, it is not the candidates.
+FAULTS = 3
 # Under this key the archive notes why a run ended; nothing while it goes on.
 ENDED = "ended"
 
@@ -86,6 +89,8 @@ class Run:
         self._machine = machine
         self._clock = clock
         self._begun = clock()
+        # By candidate: how the judge failed since it last did not.
+        self._faults: dict[str, HarnessError] = {}
         facts = dataclasses.asdict(machine)
         self.record: RunRecord = archive.start_run(
             name, task, policy.name, settings.stored(), seed, facts, machine_key=machine.key
@@ -189,6 +194,26 @@ class Run:
 
     # Inside
 
+    def patiently(self, candidate: Candidate, judge: Callable[[Candidate], Verdict]) -> Verdict:
+        """What judging finds; where the judge itself fails, that is recorded as any other verdict.
+
+        Otherwise one candidate on which it always fails would end the run, and every restart of it, for ever.
+        """
+        try:
+            verdict = judge(candidate)
+        except HarnessError as fault:
+            self._faults[candidate.hash] = fault
+            return Verdict(Outcome.UNJUDGED, f"the judge failed on it: {fault}")
+        self._faults.clear()
+        return verdict
+
+    def _stop_where_nothing_is_judged(self) -> None:
+        if len(self._faults) >= FAULTS:
+            raise HarnessError(
+                f"the judge failed on {len(self._faults)} different candidates in a row, last because "
+                f"{next(reversed(self._faults.values()))}: run `outpace doctor`, then the same command again"
+            )
+
     def _judged(self) -> int:
         return sum(self.outcomes().values())
 
@@ -233,8 +258,9 @@ class Run:
             )
         # Equal bytes alone share a verdict: __LINE__ makes other code of a comment's worth of lines.
         known = self._archive.find_verdict(self.task.hash, parsed.candidate.hash, self._machine.key, aim=self.aim)
-        duplicate_of, verdict = known if known is not None else (None, self._examiner.judge(parsed.candidate))
+        duplicate_of, verdict = known or (None, self.patiently(parsed.candidate, self._examiner.judge))
         settled = self._settle(trial, parsed.analysis, parsed.design, parsed.candidate, verdict, duplicate_of)
+        self._stop_where_nothing_is_judged()
         self._confirm_best()
         return settled
 
@@ -293,7 +319,9 @@ class Run:
             known = trial.confirmation
             if known is not None and not (noisy_too and known.outcome is Outcome.TOO_NOISY):
                 return
-            verdict = self._examiner.confirm(self._archive.candidate(best.hash))
+            verdict = self.patiently(self._archive.candidate(best.hash), self._examiner.confirm)
             self._archive.confirm(trial, verdict)
-            if verdict.outcome is Outcome.TOO_NOISY:
+            self._stop_where_nothing_is_judged()
+            # Where the judge failed, the next one is not confirmed before another candidate was judged.
+            if verdict.outcome in TELLS_NOTHING:
                 return

@@ -24,6 +24,7 @@ from outpace.errors import ArchiveError, OutpaceError, TaskError
 from outpace.judge.verdict import Outcome, SpeedUp, Verdict
 from outpace.loop import loop
 from outpace.run import Run, Settings
+from outpace.shown import set_off
 
 REFERENCE = Bound(reference(TASK), "the reference", 1.0)
 
@@ -161,7 +162,7 @@ def test_show_marks_an_attack_and_gives_the_whole_source_where_the_reply_has_edi
     show("attack", folder=tmp_path)
     assert "this is an attack" in capsys.readouterr().out
     show("attack", trial=1, folder=tmp_path)
-    assert f"## sum.c, as judged\n\n{text}" in capsys.readouterr().out
+    assert f"## sum.c, as judged\n\n{set_off(text)}\n" in capsys.readouterr().out
     show("attack", trial=2, folder=tmp_path)
     assert "as judged" not in capsys.readouterr().out, "it stands in the reply already"
 

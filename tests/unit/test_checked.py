@@ -1,6 +1,9 @@
 """A check gets the reference's movement when that decides, and a reference that cannot be asked is no wrong answer."""
 
+import threading
+import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -8,9 +11,11 @@ import pytest
 
 from conftest import python_task
 from outpace.domains.program import ProgramDomain
-from outpace.errors import HarnessError
+from outpace.errors import HarnessError, TaskError
+from outpace.judge import patience
 from outpace.judge.inputs import checked
 from outpace.judge.nudge import variants
+from outpace.judge.patience import CutOff, Patience, Watch, limited
 from outpace.judge.verdict import Outcome
 from outpace.judge.worker import Failed
 
@@ -49,6 +54,114 @@ def test_a_sum_in_another_order_is_right_though_all_of_it_cancels() -> None:
 def test_a_check_of_the_tasks_own_has_the_last_word() -> None:
     own = domain("tolerance = 1e-9", "def check(input, output, expected):\n    return 'no'\n")
     assert checked(own, GIVEN, 1.0, 1.0, never) == "no"
+
+
+CIRCLES = """
+def check(input, output, expected):
+    while output["round"]:
+        try:
+            output["rounds"] += 1
+        except:
+            pass
+    return output["said"]
+"""
+
+
+def answer(*, round_: bool, said: str = "") -> dict[str, Any]:
+    return {"round": round_, "rounds": 0, "said": said}
+
+
+def test_a_check_that_an_answer_leads_round_in_circles_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "TICK", 0.05)
+    own = domain("", CIRCLES)
+    few = Patience(0.05)
+    assert "too long over this answer" in checked(own, {}, answer(round_=True), answer(round_=False), None, few)
+    # What the next one says counts as ever, and so does what comes after it.
+    assert checked(own, {}, answer(round_=False, said="no"), answer(round_=False), None, few) == "no"
+    assert checked(own, {}, answer(round_=False), answer(round_=False), None, few) == ""
+    time.sleep(0.2)
+
+
+def test_in_any_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "TICK", 0.05)
+    own = domain("", CIRCLES)
+    with ThreadPoolExecutor(3) as threads:
+        said = list(
+            threads.map(
+                lambda _: checked(own, {}, answer(round_=True), answer(round_=False), None, Patience(0.05)), range(3)
+            )
+        )
+    assert all("too long" in each for each in said)
+
+
+def test_a_check_that_never_ends_over_the_references_own_answer_is_the_tasks_fault(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(patience, "TICK", 0.05)
+    monkeypatch.setattr(patience, "OWN_SECONDS", 0.05)
+    with pytest.raises(TaskError, match="over the reference's own answer"):
+        checked(domain("", CIRCLES), {}, answer(round_=True), answer(round_=True), None, Patience(0.05))
+
+
+def test_a_slow_check_is_cut_off_only_where_it_is_slower_than_over_the_references_answer() -> None:
+    slow = """
+def check(input, output, expected):
+    for _ in range(output):
+        pass
+"""
+    own, few = domain("", slow), Patience(1e-6)
+    assert all(checked(own, {}, 20_000, 20_000, None, few) == "" for _ in range(300))
+    assert "too long" in checked(own, {}, 20_000_000, 20_000, None, few)
+
+
+def test_what_asking_the_reference_takes_is_not_the_answers_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "TICK", 0.02)
+
+    def slowly() -> Sequence[Any]:
+        begin = time.thread_time()
+        while time.thread_time() < begin + 0.1:
+            pass
+        return moved()
+
+    expected, other = total(**GIVEN), total(GIVEN["x"][::-1])
+    few = Patience(0.05)
+    assert checked(domain("tolerance = 1e-9"), GIVEN, other, expected, slowly, few) == ""
+    assert checked(domain("tolerance = 1e-9"), GIVEN, other, expected, slowly, few) == ""
+
+
+def test_nothing_is_raised_after_a_call_has_ended() -> None:
+    watches: list[Watch] = []
+    over = False
+
+    def look() -> None:
+        # At a moment at which the call runs or ends, or after that.
+        seen = 0
+        while not over:
+            if len(watches) > seen:
+                seen = len(watches)
+                watches[-1].look()
+            time.sleep(0)
+
+    looker = threading.Thread(target=look)
+    looker.start()
+    cut = 0
+    try:
+        for turn in range(3000):
+            watch = Watch(0.0)
+
+            def call(watch: Watch, turn: int = turn) -> int:
+                watches.append(watch)
+                return sum(at for at in range(turn))
+
+            try:
+                limited(watch, call)
+            except CutOff:
+                cut += 1
+            assert watch.spent > 0
+    finally:
+        over = True
+        looker.join()
+    assert cut > 0
 
 
 @pytest.mark.parametrize("fault", [Failed(Outcome.CRASHED, "it died"), HarnessError("no core")])

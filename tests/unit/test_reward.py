@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from outpace.errors import HarnessError, OutpaceError
-from outpace.judge.verdict import Outcome, SpeedUp, Verdict
+from outpace.judge.verdict import TELLS_NOTHING, Outcome, SpeedUp, Verdict
 from outpace.reward import CLIP, FLOOR, NOISE, REFRESH, REJECTIONS, RollingScale, advantages, reward, smooth
 
 
@@ -26,7 +26,7 @@ def earned(verdict: Verdict) -> float:
 
 
 RATIOS = st.floats(1e-9, 1e9)
-REJECTED = [each for each in Outcome if each not in (Outcome.OK, Outcome.TOO_NOISY)]
+REJECTED = [each for each in Outcome if each not in (Outcome.OK, *TELLS_NOTHING)]
 CORRECT = st.builds(ok, RATIOS)
 VERDICTS = CORRECT | st.sampled_from(Outcome).filter(lambda each: each is not Outcome.OK).map(Verdict)
 REWARDS = VERDICTS.map(reward)
@@ -42,7 +42,7 @@ def test_twice_as_fast_and_half_as_fast_weigh_the_same() -> None:
 @pytest.mark.parametrize("outcome", Outcome)
 def test_every_outcome_earns_something_or_is_known_to_tell_nothing(outcome: Outcome) -> None:
     verdict = ok(1.0) if outcome is Outcome.OK else Verdict(outcome)
-    assert (reward(verdict) is None) == (outcome is Outcome.TOO_NOISY)
+    assert (reward(verdict) is None) == (outcome in TELLS_NOTHING)
 
 
 @pytest.mark.parametrize("outcome", REJECTED)

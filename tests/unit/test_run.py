@@ -13,7 +13,7 @@ from outpace import reward
 from outpace.archive import Archive
 from outpace.budget import Budget
 from outpace.candidate import Candidate, reference
-from outpace.errors import ArchiveError
+from outpace.errors import ArchiveError, HarnessError
 from outpace.judge.verdict import Outcome, Verdict
 from outpace.policies.base import Reply
 from outpace.run import Run
@@ -186,6 +186,58 @@ def test_a_confirmation_that_was_too_noisy_leaves_the_lead(archive: Archive) -> 
     told(run, said(code(1.5)), said(code(3.0)))
     best = run.best()
     assert best is not None and best.hash == source(code(3.0)).hash
+
+
+# Where the judge fails
+
+
+class Failing(Judging):
+    """Fails on every source that says so, in a confirmation only on one that says that too."""
+
+    def judge(self, candidate: Candidate) -> Verdict:
+        if "breaks the judge" in candidate.files["sum.c"]:
+            raise HarnessError("[Errno 36] File name too long")
+        return super().judge(candidate)
+
+    def confirm(self, candidate: Candidate) -> Verdict:
+        if "breaks its confirmation" in candidate.files["sum.c"]:
+            raise HarnessError("[Errno 36] File name too long")
+        return super().judge(candidate)
+
+
+def test_a_candidate_that_the_judge_fails_on_does_not_end_the_run(archive: Archive) -> None:
+    run = begin(archive, Scripted([]), Failing())
+    broken, right = told(run, said("breaks the judge\n"), said(code(1.5)))
+    assert broken.outcome is Outcome.UNJUDGED and "File name too long" in broken.reason
+    assert right.speed_up is not None and run.outcomes() == {"ok": 1, "unjudged": 1}
+    # Whoever goes on with the run does not judge it again.
+    assert begin(archive, Scripted([]), Failing()).recover() is None
+
+
+def test_a_candidate_that_the_judge_failed_on_is_judged_when_it_is_proposed_again(archive: Archive) -> None:
+    text = "breaks the judge\n" + code(0.9)
+    told(begin(archive, Scripted([]), Failing()), said(text))
+    assert told(begin(archive, Scripted([]), Judging()), said(text))[0].outcome is Outcome.OK
+
+
+def test_a_leader_whose_confirmation_the_judge_fails_on_makes_room_for_the_next(archive: Archive) -> None:
+    run = begin(archive, Scripted([]), Failing())
+    told(run, said("breaks its confirmation\n" + code(3.0)), said(code(1.5)))
+    best = run.best()
+    assert best is not None and best.hash == source(code(1.5)).hash
+    assert archive.trial(best.trial).confirmation == ok(1.5)
+
+
+def test_a_judge_that_fails_on_one_candidate_after_another_ends_the_run(archive: Archive) -> None:
+    run = begin(archive, Scripted([]), Failing())
+    same = "breaks the judge\n"
+    told(run, said(same), said(same), said(same), said(same + "again\n"))
+    told(run, said(code(0.9)), said(same), said(same + "again\n"))
+    with pytest.raises(HarnessError, match=r"3 different candidates in a row.*File name too long.*doctor"):
+        told(run, said(same + "once more\n"))
+    # The third one has its verdict all the same, so that a restart goes on with the next.
+    assert run.outcomes() == {"ok": 1, "unjudged": 7}
+    assert told(run, said(code(0.8)))[0].outcome is Outcome.OK
 
 
 def test_a_leader_taken_over_from_another_run_is_judged_in_this_one(archive: Archive) -> None:

@@ -128,7 +128,7 @@ def attack(
     if json:
         print(json_module.dumps(found.as_json(reason), indent=1))
     else:
-        print(f"Done: {reason}.", file=sys.stderr)
+        print(f"Done: {shown(reason)}.", file=sys.stderr)
         print(found.text(folder))
     return 1 if any(win.suspicious for win in found.wins) else 0
 

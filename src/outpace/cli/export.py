@@ -15,7 +15,7 @@ from outpace.cli.show import open_archive
 from outpace.errors import ArchiveError
 from outpace.judge.verdict import toward_one
 from outpace.lines import with_ends
-from outpace.shown import hides, shown
+from outpace.shown import hides, shown, shown_text
 from outpace.taskfile import make_task
 
 # Of the unseen characters of a patch, so many are named.
@@ -97,7 +97,7 @@ def export(
     else:
         if out is None:
             # Carriage returns before a line end are harmless, and a piped patch needs them.
-            sys.stdout.write(shown(patch) if unseen else patch)
+            sys.stdout.write(shown_text(patch) if unseen else patch)
         for line in remarks(own, winner, patch, out):
             print(shown(line), file=sys.stderr)
     return 0

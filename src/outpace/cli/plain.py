@@ -9,26 +9,27 @@ from collections.abc import Collection, Sequence
 from cyclopts import CycloptsError
 from rich.console import Console
 
-from outpace.shown import shown
+from outpace.shown import shown, shown_text
 
 # Without a width of its own: a line that somebody may want to search or copy stays one line.
 ERRORS = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
 
 
 def flat(text: object) -> str:
-    """A text of several lines as one."""
-    return "; ".join(line.strip().rstrip(";") for line in shown(str(text)).splitlines() if line.strip())
+    """Whatever it is, as one line."""
+    return shown(str(text))
 
 
 def shortened(text: str, width: int) -> str:
     """The first line, cut to a width."""
-    line = next((each.strip() for each in shown(text).splitlines() if each.strip()), "")
+    # Without rows of spaces, which would push what follows to the beginning of a terminal's next line.
+    line = " ".join(next((each for each in shown_text(text).splitlines() if each.strip()), "").split())
     return line if len(line) <= width else line[: max(width - 3, 0)] + "..."
 
 
 def aligned(rows: Sequence[Sequence[str]], *, right: Collection[int] = (), widest: int = 40) -> list[str]:
     """Rows as lines with their columns one under another; the last column is as long as it likes."""
-    cells = [[" ".join(shown(cell).split()) for cell in row] for row in rows]
+    cells = [[" ".join(shown_text(cell).split()) for cell in row] for row in rows]
     widths = [min(max(len(row[at]) for row in cells), widest) for at in range(len(cells[0]) - 1)]
     lines = []
     for row in cells:

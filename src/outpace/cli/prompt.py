@@ -15,7 +15,7 @@ from outpace.candidate import Candidate
 from outpace.judge.verdict import Verdict
 from outpace.policies.base import Lesson, Prompt, Reply
 from outpace.run import Run, Settings
-from outpace.shown import shown
+from outpace.shown import shown_text
 from outpace.task import Task
 from outpace.taskfile import load_task
 
@@ -64,7 +64,7 @@ def prompt(
         print(json_module.dumps({"trial": asked.trial, "shown": chosen, "prompt": asked.text}, indent=1))
     else:
         # A pipe may lead to a model, which is to see what a run would show it; a person sees what strangers hid.
-        print(shown(asked.text) if sys.stdout.isatty() else asked.text, end="")
+        print(shown_text(asked.text) if sys.stdout.isatty() else asked.text, end="")
     return 0
 
 

@@ -23,7 +23,7 @@ from outpace.judge.verdict import Verdict, toward_one
 from outpace.publish import published
 from outpace.receipt import FlagsShare
 from outpace.run import ENDED
-from outpace.shown import shown
+from outpace.shown import set_off, shown, told_after
 
 _TOP, _FAILURES = 8, 4
 
@@ -176,13 +176,13 @@ def _date(seconds: float) -> str:
 
 def _print_trial(archive: Archive, record: RunRecord, trial: Trial) -> None:
     print(f"# Trial {trial.number} of {shown(record.name)} ({trial.state})")
-    print(f"\n## Prompt\n\n{shown(trial.prompt).rstrip()}")
-    print(f"\n## Reply\n\n{'(none yet)' if trial.reply is None else shown(trial.reply).rstrip()}")
+    print(f"\n## Prompt\n\n{set_off(trial.prompt)}")
+    print(f"\n## Reply\n\n{'(none yet)' if trial.reply is None else set_off(trial.reply)}")
     candidate = None if trial.candidate is None else archive.candidate(trial.candidate)
     for name, text in candidate.files.items() if candidate is not None else ():
         # A reply may hold edits alone; what was judged is the whole.
         if text.strip() not in (trial.reply or ""):
-            print(f"\n## {shown(name)}, as judged\n\n{shown(text).rstrip()}")
+            print(f"\n## {shown(name)}, as judged\n\n{set_off(text)}")
     print(f"\n## Verdict\n\n{_verdict(trial.verdict)}")
     if trial.duplicate_of is not None:
         print("Its sources were judged before, so it was given that verdict.")
@@ -195,7 +195,7 @@ def _verdict(verdict: Verdict | None) -> str:
     if verdict is None:
         return "(not judged yet)"
     if verdict.speed_up is None:
-        return shown(f"{verdict.outcome}: {verdict.reason}")
+        return told_after(f"{verdict.outcome}:", verdict.reason)
     found = verdict.speed_up
     proven = "a win" if found.win else "no win"
     return f"ok: {found.rounded()} ({found.interval()}, {found.buckets} buckets): {proven}"

@@ -21,7 +21,7 @@ from outpace.judge.verdict import Verdict
 from outpace.publish import receipt_of
 from outpace.receipt import is_reference, packed, write_receipt
 from outpace.rehearsal import Rehearsal
-from outpace.shown import shown
+from outpace.shown import shown, told_after
 from outpace.task import Task
 from outpace.taskfile import load_task
 from outpace.vetting import Vetting
@@ -91,7 +91,7 @@ def sentence(verdict: Verdict, task: Task) -> str:
     """A verdict as a person reads it."""
     found = verdict.speed_up
     if found is None:
-        return shown(f"{verdict.outcome}: {verdict.reason}")
+        return told_after(f"{verdict.outcome}:", verdict.reason)
     won = "a win" if found.win else "no win"
     said = [
         f"{found.rounded()} the reference's {claim.figure(task)} ({found.interval()}, "

@@ -21,6 +21,7 @@ from outpace.errors import HarnessError, TaskError
 from outpace.judge.compare import brief, difference
 from outpace.judge.inputs import checked
 from outpace.judge.nudge import NUDGES, variants
+from outpace.judge.patience import Patience
 from outpace.judge.verdict import Outcome
 from outpace.judge.worker import Failed
 
@@ -52,6 +53,7 @@ class Doubts:
         self._ask = ask
         self._rng = rng
         self._again = AGAIN
+        self._patience = Patience()
         # The ids of inputs that are edge cases.
         self.edges: set[int] = set()
 
@@ -62,7 +64,7 @@ class Doubts:
         def doubt() -> None:
             doubts.append(Doubt(given, answer, expected))
 
-        _refuse(given, checked(self._domain, given, answer, expected, doubt))
+        _refuse(given, checked(self._domain, given, answer, expected, doubt, self._patience))
         return doubts[0] if doubts else None
 
     def settle(self, doubts: Sequence[Doubt], seconds: float, size: int) -> None:
@@ -97,7 +99,8 @@ class Doubts:
             self._again -= 1
             return self._movements([doubt])[0] if self._again >= 0 else []
 
-        _refuse(doubt.given, checked(self._domain, doubt.given, doubt.answer, doubt.expected, look))
+        said = checked(self._domain, doubt.given, doubt.answer, doubt.expected, look, self._patience)
+        _refuse(doubt.given, said)
 
     def _movements(self, doubts: Sequence[Doubt]) -> list[list[Any]]:
         """What the reference says to variants of each, asked in one process; one by one where that fails.

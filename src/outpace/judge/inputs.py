@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -10,6 +11,7 @@ import numpy as np
 from outpace.domains.base import Domain, Input, Moved
 from outpace.errors import OutpaceError, TaskError
 from outpace.judge.compare import brief
+from outpace.judge.patience import Patience, Watch
 from outpace.judge.worker import Failed
 
 T = TypeVar("T")
@@ -23,14 +25,35 @@ def make_input(domain: Domain, rng: np.random.Generator) -> Input:
     return made
 
 
-def checked(domain: Domain, given: Input, answer: Any, expected: Any, moved: Moved | None = None) -> str:
-    """The task's check; an answer so odd that the check itself fails on it is wrong, not a fault of ours."""
-    try:
-        return domain.check(given, answer, expected, moved)
-    except (OutpaceError, Failed):
-        raise  # from `moved`: the reference could not be asked, which is no word on the answer
-    except Exception as error:  # a user's check may fail in any way on an answer it did not foresee
-        return f"the check cannot make sense of the answer {brief(answer)} ({type(error).__name__}: {error})"
+def checked(
+    domain: Domain,
+    given: Input,
+    answer: Any,
+    expected: Any,
+    moved: Moved | None = None,
+    patience: Patience | None = None,
+) -> str:
+    """The task's check; an answer so odd that the check fails on it, or never ends, is wrong, not a fault of ours."""
+
+    def check(watch: Watch) -> str:
+        def ask() -> Sequence[Any] | None:
+            # Processes are started and asked now: what that takes is not the answer's doing. No check of a task's own
+            # gets here, so that nothing that could go round in circles follows.
+            watch.end()
+            return None if moved is None else moved()
+
+        try:
+            return domain.check(given, answer, expected, None if moved is None else ask)
+        except (OutpaceError, Failed):
+            raise  # from `moved`: the reference could not be asked, which is no word on the answer
+        except Exception as error:  # a user's check may fail in any way on an answer it did not foresee
+            return f"the check cannot make sense of the answer {brief(answer)} ({type(error).__name__}: {error})"
+
+    def own() -> None:
+        with contextlib.suppress(Exception):
+            domain.check(given, expected, expected)
+
+    return (patience or Patience()).with_check(check, own)
 
 
 def make_setup(domain: Domain, rng: np.random.Generator) -> Input | None:

@@ -179,9 +179,11 @@ class Judge:
         for attempt in range(ATTEMPTS):
             try:
                 return action()
-            except HarnessError:
+            except (HarnessError, OSError) as fault:
                 if attempt + 1 == ATTEMPTS:
-                    raise
+                    if isinstance(fault, HarnessError):
+                        raise
+                    raise HarnessError(f"judging failed {ATTEMPTS} times: {fault}") from fault
                 time.sleep(0.1 * 2**attempt)
         raise AssertionError("unreachable")
 

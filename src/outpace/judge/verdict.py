@@ -12,7 +12,7 @@ PROTOCOL = 3
 
 
 class Outcome(StrEnum):
-    """How a trial ended; a fault of the harness is an exception and never one of these."""
+    """How a trial ended; a fault of the harness leaves the judge as an exception, and is one of these in a run."""
 
     OK = "ok"
     UNUSABLE = "unusable"  # the reply could not be read or applied, or edits what it may not
@@ -23,6 +23,11 @@ class Outcome(StrEnum):
     CHEATING = "cheating"
     TOO_NOISY = "too_noisy"
     REFUSED = "refused"  # a limit of the task, such as memory or build time
+    UNJUDGED = "unjudged"  # the judge itself failed on it, again and again, so that nothing is known of it
+
+
+# These say nothing about a candidate.
+TELLS_NOTHING = (Outcome.TOO_NOISY, Outcome.UNJUDGED)
 
 
 @dataclass(frozen=True)

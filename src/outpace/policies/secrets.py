@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from outpace.shown import shown
+from outpace.shown import shown_text
 
 _TELLING = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE)
 # A shorter value may stand in a message by chance, and guards nothing.
@@ -25,5 +25,5 @@ def redacted(text: str, environment: Mapping[str, str]) -> str:
 
 def one_line(text: str, environment: Mapping[str, str], length: int = 300) -> str:
     """What another program said, fit for an error message: no secrets, nothing unseen, short."""
-    short = " ".join(shown(redacted(text, environment)).split())
+    short = " ".join(shown_text(redacted(text, environment)).split())
     return short if len(short) <= length else short[: length - 3] + "..."

@@ -29,6 +29,7 @@ _WORDS: Mapping[Outcome, str] = {
     Outcome.BUILD_FAILED: "build failed",
     Outcome.UNUSABLE: "unusable reply",
     Outcome.CHEATING: "cheating",
+    Outcome.UNJUDGED: "not judged",
 }
 # From the best to the worst, which is also the order in which pictures and counts show them.
 LABELS = (FASTER, NOT_FASTER, NOT_CONFIRMED, *_WORDS.values())

@@ -99,6 +99,9 @@ struct Turn {
     std::uint64_t calling;     // likewise
 };
 
+// Nanoseconds that the worker may wait for its core in a handover.
+constexpr std::uint64_t handover = 5'000;
+
 // A worker that has not stopped after so long is in a sleep that no signal ends, and is killed.
 constexpr std::uint64_t stop_limit = 10'000'000'000;
 
@@ -212,7 +215,7 @@ class Conversation {
             turn->wall += wall_clock() - begin;
         }
         turn->cpu = cpu_clock(worker_.pid);
-        turn->delay += delays() - waited;
+        turn->delay += of_others(delays() - waited, turn->asked);
         turn->resident = resident_bytes(worker_.pid);
         // The other worker maps the same input pages: it must not find its next questions there.
         std::memset(worker_.input + std::min(base, worker_.input_bytes), 0, widest);
@@ -358,6 +361,13 @@ class Conversation {
     // worker works: that is no delay of anybody's, and cannot be told from one.
     std::uint64_t delays() const {
         return run_delay(name_) + (worker_.replies != 0 ? 0 : run_delay("thread-self"));
+    }
+
+    // Of that, what others are to blame for. In a handover the worker waits for us now and then, or we for it,
+    // as the scheduler likes: that depends on how long calls take, and would favour the longer ones.
+    std::uint64_t of_others(std::uint64_t delay, std::uint64_t questions) const {
+        const std::uint64_t handing_over = worker_.replies != 0 ? questions * handover : 0;
+        return delay - std::min(delay, handing_over);
     }
 
     // Copies an answer out of the region, and what lies elsewhere in the worker's memory from there; behind

@@ -363,8 +363,8 @@ class Conversation {
         return run_delay(name_) + (worker_.replies != 0 ? 0 : run_delay("thread-self"));
     }
 
-    // Of that, what others are to blame for. In a handover the worker waits for us now and then, or we for it,
-    // as the scheduler likes: that depends on how long calls take, and would favour the longer ones.
+    // Of that, what others are to blame for. In a handover the worker waits for us now and then, or we for
+    // it, as the scheduler likes: that depends on how long calls take, and would favour the longer ones.
     std::uint64_t of_others(std::uint64_t delay, std::uint64_t questions) const {
         const std::uint64_t handing_over = worker_.replies != 0 ? questions * handover : 0;
         return delay - std::min(delay, handing_over);

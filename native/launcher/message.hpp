@@ -17,7 +17,7 @@ struct Request {
     std::uint32_t count;
     std::uint64_t records;  // bytes
     std::uint32_t flags;
-    std::uint32_t base;   // a multiple of the page size
+    std::uint32_t base;  // a multiple of the page size
 };
 static_assert(sizeof(Request) == 24);
 

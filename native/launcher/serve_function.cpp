@@ -209,8 +209,8 @@ const char* answer(const Request& request, const Regions& regions, const Library
     if (!input.holds(request.base, 0)) {
         return "the question lies outside the input region";
     }
-    if (const char* wrong = batch.load(
-            request, {{input.base + request.base, input.bytes - request.base}, regions.output})) {
+    if (const char* wrong =
+            batch.load(request, {{input.base + request.base, input.bytes - request.base}, regions.output})) {
         return wrong;
     }
     batch.run(setup ? library.setup : library.call);

@@ -63,6 +63,8 @@ OPENING_TURNS = 3
 # A turn may take so many times what the reference takes over it, less in a confirmation, which nothing so slow will
 # win; beyond that all turns of a verdict together may take as long as one call may.
 PATIENCE = {Span.BRIEF: 100, Span.WHOLE: 10, Span.LONG: 10}
+# All starts together may take so many lifetimes of the reference, or as long as one start may.
+STARTS = 5
 # Calls of a bucket of which the reference says what converting took.
 CONVERTED = 8
 # An edge case that takes more than this share of a turn is not timed: all of them together must be worth little to
@@ -181,6 +183,8 @@ class Stopwatch:
         by_inputs = INPUT_SECONDS / making / (TURNS + 1)
         by_memory = TURN_BYTES / max(self._answer_bytes, self._question_bytes, 1)
         lifetime = timing.lifetime or LIFETIME_NS / 1e9 / reference
+        # Once-work that takes a lifetime cannot pay: a table that may pay has time to be made in every process.
+        self._slack_before = max(self._slack_before, STARTS * lifetime * reference)
         # In questions. No process makes more calls than programs that use the code do: what a candidate is like after
         # that is of no use to anybody. Every call of a command is a life of its own.
         life = math.inf if self._domain.task.entry.kind == "command" else lifetime / self._bundle

@@ -262,3 +262,13 @@ def test_a_large_real_part_makes_no_room_for_a_wrong_imaginary_one() -> None:
 def test_a_part_that_is_zero_by_symmetry_may_hold_a_rounding_error_of_the_whole() -> None:
     assert difference(np.array([3 + 0j]), np.array([3 + 1e-17j]), 1e-9) == ""
     assert "answer.imag" in difference(np.array([3 + 0j]), np.array([3 + 1e-12j]), 1e-9)
+
+
+def test_what_moves_by_few_steps_to_both_sides_is_rounding_and_what_moves_to_one_is_a_jump() -> None:
+    expected, step = np.array([0.002]), 2.0**-52
+    often_still = [np.array([0.002 + by * step]) for by in (0, 0, 0, 0, 0, 1, -1, 1)]
+    assert difference(expected, expected + 4 * step, 1e-15, moved=often_still) == ""
+    assert difference(expected, expected + 40 * step, 1e-15, moved=often_still)
+    one_sided = [np.array([0.002 + by * step]) for by in (0, 0, 0, 0, 0, 1, 1, 1)]
+    assert difference(expected, expected + step, 1e-15, moved=one_sided) == ""
+    assert difference(expected, expected + 4 * step, 1e-15, moved=one_sided)

@@ -193,7 +193,7 @@ def _inexact_difference(
         error = np.abs(got.astype(np.float64) - right)
         allowed = rule.tolerance * np.minimum(np.abs(right), _LARGEST) + rule.floor + more
         if moved:
-            movement = _movement(_distances(right, moved, right))
+            movement = _movement(right, moved)
             allowed = allowed + MOVEMENTS * _share(expected, moved, rule.step) * movement
             error = np.minimum(error, _distances(got.astype(np.float64), moved, right).min(axis=0))
         bad &= ~(np.isfinite(right) & np.isfinite(error) & (error <= allowed))
@@ -211,14 +211,19 @@ def _distances(
     return np.stack(rows)
 
 
-def _movement(distances: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _movement(right: npt.NDArray[np.float64], moved: Sequence[npt.NDArray[Any]]) -> npt.NDArray[np.float64]:
     """How far each element moves: as far as it does in most variants.
 
     Where the reference jumps, as rounding does at a half, it stays in some variants and jumps in others. An answer may
-    then be what it is on either side, but not off by many jumps.
+    then be what it is on either side, but not off by many jumps. An element that cancels moves by so few steps of the
+    larger numbers it was made of that it often stays too; but it moves to both sides, and a jump to one.
     """
+    distances = _distances(right, moved, right)
     usual = np.percentile(distances, 25, axis=0)
-    return np.asarray(np.minimum(distances.max(axis=0), QUARTILES * usual), float)
+    sides = np.stack([np.sign(each.astype(right.dtype) - right) for each in moved])
+    step = np.where(distances > 0, distances, np.inf).min(axis=0)
+    steps = (usual == 0) & (sides > 0).any(axis=0) & (sides < 0).any(axis=0) & np.isfinite(step)
+    return np.asarray(np.where(steps, step, np.minimum(distances.max(axis=0), QUARTILES * usual)), float)
 
 
 def _share(expected: npt.NDArray[Any], moved: Sequence[npt.NDArray[Any]], step: float) -> float:

@@ -20,6 +20,7 @@ import numpy as np
 
 from outpace.errors import HarnessError
 from outpace.judge.cgroup import Cgroup
+from outpace.judge.cores import prefer
 from outpace.judge.feeder import ANSWER_LIMIT, Asked, Lot, Told, address, feed
 from outpace.judge.jail import MIB, Confinement, JailKind, jail_command
 from outpace.judge.syscalls import name_of
@@ -212,6 +213,7 @@ class Worker:
             self.handle = os.pidfd_open(self.pid)
         with contextlib.suppress(ProcessLookupError):
             os.sched_setaffinity(self.pid, cores)
+        prefer(self.pid)
         self.one_core = len(os.sched_getaffinity(0) - set(cores)) == 0
         self.core = min(cores)
         # The worker's own word, given while all of its code is still ours: between this moment and the one in which we

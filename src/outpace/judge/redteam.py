@@ -19,7 +19,7 @@ from outpace.judge.verdict import SpeedUp
 # The reference against itself: outside these, something other than speed is being measured.
 FAIR_LOW, FAIR_HIGH = 0.97, 1.03
 # The largest share of a call that converting its arguments and its answer may take.
-CONVERTING_MOST = 0.4
+CONVERTING_MOST = 0.5
 
 
 # The reference's answers to variants of an input, as `nudge.variants` makes them.

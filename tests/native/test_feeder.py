@@ -2,103 +2,31 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
 import struct
-import sys
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import launcher_driver as d
-import numpy as np
 import pytest
+from feeder_seat import (
+    SECOND,
+    SQUARE,
+    function,
+    is_wiped,
+    number,
+    numbers_of,
+    on_one_core,
+    python_function,
+    question,
+    seated,
+)
 
 from outpace.judge import feeder
-from outpace.judge.feeder import Asked, Lot, Told, Turn, address, feed
-from outpace.judge.question import POISON, Question, command_question, python_question
+from outpace.judge.feeder import Lot, Told
+from outpace.judge.question import POISON, command_question, python_question
 
-SECOND = 10**9
 BOTH_WAYS = pytest.mark.parametrize("replies", [False, True], ids=["polling", "one core"])
-
-
-@dataclass(frozen=True)
-class Seat:
-    """A stopped worker, ready for a turn."""
-
-    worker: d.Worker
-    pid: int
-    handle: int
-
-    def turn(self, questions: Sequence[Question], **changes: int) -> Turn:
-        given = {
-            "input": address(np.frombuffer(self.worker.inputs, np.uint8)),
-            "output": self.worker.desk,
-            "input_bytes": d.REGION,
-            "output_bytes": d.REGION,
-            "pid": self.pid,
-            "handle": self.handle,
-            "socket": self.worker.channel.fileno(),
-            "by_message": self.worker.by_message,
-            "limit": d.PATIENCE * SECOND,
-            "turn_limit": 2 * d.PATIENCE * SECOND,
-        }
-        return feed(Asked(**(given | changes)), Lot(questions, ()))
-
-
-@contextlib.contextmanager
-def seated(worker: contextlib.AbstractContextManager[d.Worker]) -> Iterator[Seat]:
-    with worker as it:
-        pid = it.greet().pid
-        handle = os.pidfd_open(pid)
-        os.kill(pid, signal.SIGSTOP)
-        d.wait_for_state(pid, "T")
-        try:
-            yield Seat(it, pid, handle)
-        finally:
-            os.close(handle)
-
-
-def function(source: str, *options: str) -> contextlib.AbstractContextManager[Seat]:
-    return seated(d.function(source, *options))
-
-
-@contextlib.contextmanager
-def on_one_core(seat: Seat) -> Iterator[None]:
-    before = os.sched_getaffinity(0)
-    for pid in (0, seat.pid):
-        os.sched_setaffinity(pid, {max(before)})
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
-
-
-def question(
-    records: bytes, *, count: int = 1, answer_bytes: int | None = 8, more: bytes = b"", **rest: Any
-) -> Question:
-    blank = bytes([POISON]) * (answer_bytes or 8)
-    return Question(count, records + more, len(records), blank, answer_bytes, lambda region: [bytes(region)], **rest)
-
-
-def number(*values: int) -> Question:
-    """As many calls as there are values, whose results lie one after another."""
-    records = b"".join(d.record((d.IMMEDIATE, value), (d.RESULT, 8 * at)) for at, value in enumerate(values))
-    return question(records, count=len(values), answer_bytes=8 * len(values))
-
-
-def numbers_of(turn: Turn) -> list[int]:
-    return [value for answer in turn.answers for (value,) in struct.iter_unpack("<Q", answer)]
-
-
-def is_wiped(seat: Seat) -> bool:
-    return bool(seat.worker.inputs[:] == bytes(d.REGION))
-
-
-SQUARE = "void outpace_call(const uint64_t* s, uint64_t* r) { *r = s[0] * s[0]; }"
 
 
 # Answers.
@@ -160,20 +88,6 @@ def test_a_command_answers_by_message(replies: bool) -> None:
         assert [each["stdout"] for each in found] == [each["stdin"].encode() for each in given]  # type: ignore[attr-defined]
         assert [each["files"]["out"] for each in found] == [b"a" * n for n in range(8)]
         assert is_wiped(seat)
-
-
-@contextlib.contextmanager
-def python_function(source: str) -> Iterator[Seat]:
-    module = d.room() / f"module{abs(hash(source))}.py"
-    module.write_text(source)
-    code = Path(feeder.__file__).with_name("python_worker.py")
-    numbers = ["{socket}", "{input}", "{output}", str(d.REGION), str(d.REGION), "0", "0"]
-    mode = ["exec", "--", sys.executable, "-I", "-S", str(code), *numbers, str(module), "solve", "", "numpy"]
-    mode.append(str(Path(np.__file__).parents[1]))
-    with d.worker(d.PLAIN, mode, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"}) as worker:
-        worker.hear()  # of the launcher; the worker's own follows
-        with seated(contextlib.nullcontext(worker)) as seat:
-            yield seat
 
 
 @BOTH_WAYS
@@ -521,57 +435,3 @@ def test_memory_is_counted_whatever_a_worker_calls_itself() -> None:
     with function(MEMORY) as seat:
         before, after = (seat.turn([number(taken)]).resident for taken in (4096, size))
         assert size <= after - before < 2 * size
-
-
-# Arrays that are fetched are given away.
-
-GIVES = """
-import numpy as np
-kept = np.full(5000, 7.0)
-many = [np.full(5000, 7.0), np.full(600, 7.0)]
-seen = []
-def solve(how):
-    if how == "new":
-        return [np.full(5000, 7.0), {"a": np.full(600, 7.0)}]
-    if how == "kept":
-        return kept
-    if how == "many":
-        return many
-    if how == "hidden":  # a new one each time, of which the address is kept
-        array = np.full(5000, 7.0)
-        seen.append(array.ctypes.data)
-        return array
-    import ctypes
-    return list((ctypes.c_double * 5000).from_address(seen[-1]))
-"""
-
-
-def given(how: str) -> Question:
-    return python_question([{"how": how}])
-
-
-def values(question: Question, answer: memoryview) -> list[float]:
-    (found,) = question.read(answer)
-    whole = [found] if isinstance(found, np.ndarray) else found if isinstance(found, list) else []
-    return [float(value) for part in whole for value in np.ravel(part["a"] if isinstance(part, dict) else part)]
-
-
-@pytest.mark.parametrize("how", ["new", "kept", "many"])
-def test_what_is_given_away_is_whole_and_what_is_kept_stays(how: str) -> None:
-    with python_function(GIVES) as seat:
-        questions = [given(how)] * 3
-        turn = seat.turn(questions, replies=True)
-        assert turn.told is Told.FINISHED
-        for question, answer in zip(questions, turn.answers, strict=True):
-            assert set(values(question, answer)) == {7.0}
-            pieces = int.from_bytes(answer[-8:], "little")
-            assert pieces == (2 if how == "new" else 0)  # what somebody keeps is copied, on the clock
-
-
-def test_nobody_can_rely_on_an_array_that_was_given_away() -> None:
-    with python_function(GIVES) as seat:
-        questions = [given("hidden"), given("look")]
-        turn = seat.turn(questions, replies=True)
-        assert turn.told is Told.FINISHED
-        assert set(values(questions[0], turn.answers[0])) == {7.0}
-        assert set(values(questions[1], turn.answers[1])) != {7.0}

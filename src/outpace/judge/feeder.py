@@ -25,7 +25,7 @@ DESK_BYTES = 4096
 ANSWER_LIMIT = 512 << 20
 _ANY_LENGTH = 2**64 - 1
 _SETUP, _CONVERTS, _UNCHANGED = 1, 16, 32
-# A set-up question keeps these, and later ones begin behind them; see native/feeder/feeder.cpp.
+# A set-up question keeps these, and later ones begin behind them; see native/feeder/turn.hpp.
 _PAGE = 4096
 _QUESTION = np.dtype(
     [
@@ -42,7 +42,7 @@ _QUESTION = np.dtype(
 
 
 class Told(IntEnum):
-    """How a turn ended; the names are those of native/feeder/feeder.cpp."""
+    """How a turn ended; the names are those of native/feeder/turn.hpp."""
 
     FINISHED = 0
     SPEAKS = 1

@@ -1,0 +1,59 @@
+"""Arrays of a Python answer are fetched from where they lie: what is given away is given away."""
+
+import numpy as np
+import pytest
+from feeder_seat import python_function
+
+from outpace.judge.feeder import Told
+from outpace.judge.question import Question, python_question
+
+GIVES = """
+import numpy as np
+kept = np.full(5000, 7.0)
+many = [np.full(5000, 7.0), np.full(600, 7.0)]
+seen = []
+def solve(how):
+    if how == "new":
+        return [np.full(5000, 7.0), {"a": np.full(600, 7.0)}]
+    if how == "kept":
+        return kept
+    if how == "many":
+        return many
+    if how == "hidden":  # a new one each time, of which the address is kept
+        array = np.full(5000, 7.0)
+        seen.append(array.ctypes.data)
+        return array
+    import ctypes
+    return list((ctypes.c_double * 5000).from_address(seen[-1]))
+"""
+
+
+def given(how: str) -> Question:
+    return python_question([{"how": how}])
+
+
+def values(question: Question, answer: memoryview) -> list[float]:
+    (found,) = question.read(answer)
+    whole = [found] if isinstance(found, np.ndarray) else found if isinstance(found, list) else []
+    return [float(value) for part in whole for value in np.ravel(part["a"] if isinstance(part, dict) else part)]
+
+
+@pytest.mark.parametrize("how", ["new", "kept", "many"])
+def test_what_is_given_away_is_whole_and_what_is_kept_stays(how: str) -> None:
+    with python_function(GIVES) as seat:
+        questions = [given(how)] * 3
+        turn = seat.turn(questions, replies=True)
+        assert turn.told is Told.FINISHED
+        for question, answer in zip(questions, turn.answers, strict=True):
+            assert set(values(question, answer)) == {7.0}
+            pieces = int.from_bytes(answer[-8:], "little")
+            assert pieces == (2 if how == "new" else 0)  # what somebody keeps is copied, on the clock
+
+
+def test_nobody_can_rely_on_an_array_that_was_given_away() -> None:
+    with python_function(GIVES) as seat:
+        questions = [given("hidden"), given("look")]
+        turn = seat.turn(questions, replies=True)
+        assert turn.told is Told.FINISHED
+        assert set(values(questions[0], turn.answers[0])) == {7.0}
+        assert set(values(questions[1], turn.answers[1])) != {7.0}

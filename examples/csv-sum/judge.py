@@ -1,4 +1,4 @@
-"""Judge of csv-sum: order lists cut from long ones, with every digit and every letter redrawn."""
+"""Judge of csv-sum: order lists drawn line by line from long ones, with every digit and every letter redrawn."""
 
 from functools import cache
 
@@ -57,12 +57,14 @@ def stock(stores: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def make_input(rng: np.random.Generator) -> dict:
     stores = (8, 40, 90, 180)[int(rng.integers(4))]
     text, starts, bits = stock(stores)
-    count = int(rng.integers(1800, 4500))
-    line = int(rng.integers(0, len(starts) - count))
-    part = slice(starts[line], starts[line + count])
+    # In an order of their own: of a stretch of the long list, whoever knows that by heart would know all lines.
+    lines = rng.integers(0, len(starts) - 1, int(rng.integers(1800, 4500)))
+    lengths = starts[lines + 1] - starts[lines]
+    ends = np.cumsum(lengths)
+    part = np.arange(ends[-1]) + np.repeat(starts[lines] - ends + lengths, lengths)
     # 24 KB of noise, repeated: lines do not repeat with it, and drawing it is a good part of the cost.
     noise = rng.integers(0, 1 << 64, 3 << 10, dtype=np.uint64).view(np.uint8)
-    body = text[part] ^ (bits[part] & np.resize(noise, part.stop - part.start))
+    body = text[part] ^ (bits[part] & np.resize(noise, len(part)))
     order = rng.permutation(np.frombuffer(LETTERS, np.uint8)).tobytes()
     body = body.tobytes().translate(bytes.maketrans(LETTERS + LETTERS.upper(), order + order.upper()))
     return orders(HEADING + (body if rng.random() < 0.5 else body[:-1]), int(rng.integers(stores, CAPACITY + 1)))

@@ -1,4 +1,4 @@
-"""Judge of json-numbers: records cut from long texts, with digits redrawn and sometimes a byte broken."""
+"""Judge of json-numbers: records drawn one by one from long texts, digits redrawn and sometimes a byte broken."""
 
 import json
 from functools import cache
@@ -55,11 +55,15 @@ def stock(indent: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def make_input(rng: np.random.Generator) -> dict:
     text, starts, bits = stock(2 if rng.random() < 0.3 else None)
-    size = int(rng.integers(40_000, 120_000))
-    start = starts[int(rng.integers(0, np.searchsorted(starts, starts[-1] - size)))]
-    stop = starts[np.searchsorted(starts, start + size)]
-    noise = rng.integers(0, 1 << 64, (stop - start + 7) // 8, dtype=np.uint64).view(np.uint8)
-    body = (text[start:stop] ^ (bits[start:stop] & noise[: stop - start]))[:-1]
+    # In an order of their own: of a stretch of the long text, whoever knows that by heart would know all records.
+    records = rng.integers(0, len(starts) - 1, 3000)
+    ends = np.cumsum(starts[records + 1] - starts[records])
+    count = int(np.searchsorted(ends, int(rng.integers(40_000, 120_000)))) + 1
+    first, ends = starts[records[:count]], ends[:count]
+    lengths = np.diff(ends, prepend=0)
+    part = np.arange(ends[-1]) + np.repeat(first - ends + lengths, lengths)
+    noise = rng.integers(0, 1 << 64, (len(part) + 7) // 8, dtype=np.uint64).view(np.uint8)
+    body = (text[part] ^ (bits[part] & noise[: len(part)]))[:-1]
     if rng.random() < 0.2:
         # Late, so that a broken text costs nearly as much as a sound one.
         at = int(rng.integers(0.8 * len(body), len(body)))

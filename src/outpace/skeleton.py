@@ -6,7 +6,7 @@ import difflib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from outpace import skeleton_text
@@ -15,8 +15,10 @@ from outpace.errors import TaskError
 from outpace.lines import lines
 from outpace.skeleton_c import variants
 from outpace.skeleton_glue import plan_c
-from outpace.skeleton_python import PythonFunction, choices, defined_python, find_python, make_lines
-from outpace.skeleton_text import judge_file, variable
+from outpace.skeleton_python import PythonFunction, defined_python, find_python
+from outpace.skeleton_text import constant, judge_file, variable
+from outpace.skeleton_values import Values, choices
+from outpace.skeleton_wide import Limits, Range, constants, limited, together
 
 C_SUFFIXES = (".c",)
 CPP_SUFFIXES = (".cc", ".cpp", ".cxx", ".c++", ".hpp", ".hh")
@@ -68,6 +70,12 @@ class Skeleton:
     gaps: tuple[Gap, ...]
     # What is called, in a few words.
     entry: str
+    # What the arguments of a Python function are drawn from.
+    values: Values | None = None
+    # What the numbers and texts of a C function may be drawn from at most.
+    ranges: Mapping[str, Range] = field(default_factory=dict)
+    # Why some of these go less far.
+    narrowed: Mapping[str, str] = field(default_factory=dict)
 
     def sized(self, size: int) -> Skeleton:
         """The same with inputs of another size."""
@@ -80,6 +88,27 @@ class Skeleton:
     def roomier(self, factor: int) -> Skeleton:
         """The same with so many times the room for answers of unknown length."""
         return self._with(skeleton_text.roomier(self.judge, factor))
+
+    def drawn(self, values: Values) -> Skeleton:
+        """The same with its arguments drawn from these values."""
+        judge = skeleton_text.resized(_python_judge(self.name, values), self.size)
+        return replace(self._with(judge), values=values)
+
+    def limited(self, limits: Mapping[str, Limits], most: float) -> Skeleton:
+        """The same with the numbers and texts of a C function going so far, and all at once up to `most`."""
+        return self._with(together(limited(self.judge, limits), most))
+
+    @property
+    def unasked(self) -> tuple[str, ...]:
+        """What no input asks of the reference, each in a sentence."""
+        if "make_matrix(rng, " in self.judge:
+            return ("matrices have a diagonal that outweighs the rest: a candidate may leave pivoting out",)
+        return () if self.values is None else self.values.function.unasked
+
+    @property
+    def size(self) -> int:
+        """The size up to which inputs are drawn."""
+        return int(constant(self.judge, "SIZE"))
 
     @property
     def judge(self) -> str:
@@ -104,7 +133,9 @@ def skeletons(source: Source, function: str, *, name: str, glue: bool = False) -
         known = ", ".join((".py", *C_SUFFIXES, *CPP_SUFFIXES))
         raise TaskError(f"{source.main} is neither C, C++ nor Python: its name should end with one of {known}")
     found_c = _c(source, function)
-    made = [_c_skeleton(source, found_c, name, variant) for variant in variants(found_c)]
+    made = [
+        _c_skeleton(source, found_c, name, variant, apart) for variant in variants(found_c) for apart in (True, False)
+    ]
     return [each for at, each in enumerate(made) if each.files not in [earlier.files for earlier in made[:at]]]
 
 
@@ -120,27 +151,30 @@ def _c(source: Source, function: str) -> CFunction:
     return found
 
 
-def _c_skeleton(source: Source, function: CFunction, name: str, variant: str) -> Skeleton:
+def _c_skeleton(source: Source, function: CFunction, name: str, variant: str, apart: bool) -> Skeleton:
     cpp = source.suffix in CPP_SUFFIXES
-    plan = plan_c(function, source.main, cpp=cpp, variant=variant)
+    plan = plan_c(function, source.main, cpp=cpp, variant=variant, apart=apart)
     files = dict(source.files)
-    unit = source.main
+    wrapper = f"{_GLUE}.cpp" if cpp else f"{_GLUE}.c"
     if plan.glue:
-        unit = f"{_GLUE}.cpp" if cpp else f"{_GLUE}.c"
-        files[unit] = plan.glue.encode()
+        files[wrapper] = plan.glue.encode()
+    unit = wrapper if plan.glue and not plan.apart else source.main
     flags = ["-O2", *(f"-I{folder}" for folder in source.includes)]
     build = [
         "[build]",
         f'compiler = "{"c++" if cpp else "cc"}"',
         f"sources = {_toml([unit, *source.units])}",
+        *([f"glue = {_toml([wrapper])}"] if plan.apart else []),
         f"flags = {_toml(flags)}",
         'flag_choices = [["-O2", "-O3"], ["", "-march=native"]]',
     ]
     entry = ["[entry]", 'kind = "c"', f"function = {_toml(plan.declaration)}"]
     checking = ["[checking]", f"tolerance = {plan.guess.tolerance:g}"] if plan.guess.tolerance else []
     description = _comment_above(source.text(source.main), function.line) or function.head
-    files["judge.py"] = judge_file(name, plan.guess.lines, plan.guess.values).encode()
-    return _finish(name, source, files, description, [build, entry, checking], plan.declaration)
+    given = constants(plan.guess.ranges, function.literals)
+    files["judge.py"] = judge_file(name, plan.guess.lines, plan.guess.values, given).encode()
+    made = _finish(name, source, files, description, [build, entry, checking], plan.declaration)
+    return replace(made, ranges=plan.guess.ranges)
 
 
 def _comment_above(text: str, line: int) -> str:
@@ -175,15 +209,24 @@ def _python(source: Source, function: str) -> PythonFunction:
     return found
 
 
-def _python_skeleton(
-    source: Source, function: PythonFunction, chosen: Mapping[str, str], name: str, glue: bool
-) -> Skeleton:
+def _python_skeleton(source: Source, function: PythonFunction, drawn: Values, name: str, glue: bool) -> Skeleton:
     files = dict(source.files)
     module, called = source.main, function.name
     if glue or source.module or function.positional or function.generator:
         module, called = f"{_GLUE}.py", "call"
         files[module] = _python_glue(source, function).encode()
-    lines = make_lines(function, chosen)
+    files["judge.py"] = _python_judge(name, drawn).encode()
+    entry = ["[entry]", 'kind = "python"', f"module = {_toml(module)}", f"function = {_toml(called)}"]
+    environment = ["[environment]", f"packages = {_toml(list(source.packages))}"] if source.packages else []
+    checking = ["[checking]", "tolerance = 1e-9"]
+    description = function.docstring.split(">>>")[0].strip() or f"The Python function {function.name}."
+    signature = f"{function.name}({', '.join(each.name for each in function.parameters)})"
+    made = _finish(name, source, files, description[:800], [entry, environment, checking], signature)
+    return replace(made, values=drawn)
+
+
+def _python_judge(name: str, drawn: Values) -> str:
+    function, lines = drawn.function, drawn.lines()
     if not function.parameters:
         what = (
             "takes its arguments by position"
@@ -193,14 +236,7 @@ def _python_skeleton(
         lines = [
             f"raise NotImplementedError({f'{FILL_IN}{function.name} {what}: wrap it in a function with parameters'!r})"
         ]
-    values = {each.name: variable(each.name) for each in function.parameters}
-    files["judge.py"] = judge_file(name, lines, values).encode()
-    entry = ["[entry]", 'kind = "python"', f"module = {_toml(module)}", f"function = {_toml(called)}"]
-    environment = ["[environment]", f"packages = {_toml(list(source.packages))}"] if source.packages else []
-    checking = ["[checking]", "tolerance = 1e-9"]
-    description = function.docstring.split(">>>")[0].strip() or f"The Python function {function.name}."
-    signature = f"{function.name}({', '.join(values)})"
-    return _finish(name, source, files, description[:800], [entry, environment, checking], signature)
+    return judge_file(name, lines, {each.name: variable(each.name) for each in function.parameters})
 
 
 def _python_glue(source: Source, function: PythonFunction) -> str:

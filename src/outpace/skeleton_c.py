@@ -11,6 +11,8 @@ import numpy as np
 from outpace.c_source import CFunction, CParameter, loop_bounds, unbound
 from outpace.judge.abi import C_TYPES
 from outpace.skeleton_text import TAKEN, drawn
+from outpace.skeleton_wide import Range
+from outpace.skeleton_wide import number as of_type
 
 # What differs between two attempts at the same function; the jail and the sanitizers tell which of them works. Numbers
 # are as large as the function can take without overflowing: in small ones, bits above them could be dropped unnoticed.
@@ -30,6 +32,8 @@ _FLAG = re.compile(
 _SEED = re.compile(r"seed|hash|crc|adler|init|salt|checksum", re.IGNORECASE)
 _PLACE = re.compile(r"start|begin|offset|^pos|index|^idx|^from$|^left$|^low$|^lo$|^l$|^first$", re.IGNORECASE)
 _END = re.compile(r"^(?:end|right|high|hi|r|last|stop|to)$", re.IGNORECASE)
+# Names that mean something else in judge.py.
+_TAKEN = TAKEN | {"far", "leaving", "spread", "strewn", "LIMITS", "TOGETHER", "KNOWN", "CHARS"}
 _PATTERN = re.compile(r"pat|needle|sub|search|find|prefix|suffix|delim|sep|accept|reject|key|word", re.IGNORECASE)
 
 
@@ -42,6 +46,8 @@ class Guess:
     tolerance: float = 0.0
     # The number of elements that an answer of unknown length gets.
     room: str = ""
+    # What may go far, and how far at most.
+    ranges: dict[str, Range] = field(default_factory=dict)
 
 
 def variants(function: CFunction) -> tuple[str, ...]:
@@ -55,12 +61,13 @@ def variants(function: CFunction) -> tuple[str, ...]:
     return (*solving, *(texts if numeric else ()), *ranges, *(() if numeric else texts))
 
 
-def guess_c(function: CFunction, variant: str = "", containers: Collection[str] = ()) -> Guess:
+def guess_c(function: CFunction, variant: str = "", containers: Collection[str] | None = None) -> Guess:
     """Lines that make arguments for a function whose parameters are numbers and pointers to numbers.
 
-    `containers` names the numbers that are sizes of containers, and so always the lengths of their arrays.
+    `containers` names the numbers that are sizes of containers, and so always the lengths of their arrays; None where
+    the function has none.
     """
-    renamed = {each.name: f"{each.name}_" for each in function.parameters if each.name in TAKEN}
+    renamed = {each.name: f"{each.name}_" for each in function.parameters if each.name in _TAKEN}
     body = re.sub(r"[A-Za-z_]\w*", lambda word: renamed.get(word[0], word[0]), function.body)
     parameters = tuple(replace(each, name=renamed.get(each.name, each.name)) for each in function.parameters)
     guess = _CGuesser(replace(function, body=body, parameters=parameters), variant, containers).guess()
@@ -70,7 +77,7 @@ def guess_c(function: CFunction, variant: str = "", containers: Collection[str] 
 
 
 class _CGuesser:
-    def __init__(self, function: CFunction, variant: str, containers: Collection[str]) -> None:
+    def __init__(self, function: CFunction, variant: str, containers: Collection[str] | None) -> None:
         self.function, self.body = function, function.body
         self.variant = tuple(variant.split(", "))
         self.pointers = [each for each in function.parameters if each.stars]
@@ -82,7 +89,12 @@ class _CGuesser:
         self.extents = {each.name: self._extent(each) for each in self.pointers}
         self.capacities: dict[str, str] = {}
         # The size of a container, and the array whose length it is.
-        self.measured = {f"{each.name}_size": each.name for each in self.pointers if f"{each.name}_size" in containers}
+        self.measured = {
+            f"{each.name}_size": each.name for each in self.pointers if f"{each.name}_size" in (containers or ())
+        }
+        # Without arrays, what is returned in one is as long as its numbers say.
+        self.sized = containers is not None and not self.pointers
+        self.lengths: dict[str, None] = {}
         self.lengths = self._lengths()
         self.made = Guess()
 
@@ -98,7 +110,8 @@ class _CGuesser:
             # A number that decides how long an array is, is drawn before the array is made.
             decides = not self.pointers or any(_mentions(extent, each.name) for extent in self.extents.values())
             if each.name not in self.lengths and decides:
-                made.lines.append(f"{each.name} = {self._number(each)}")
+                plain = bool(self.pointers) or self.sized
+                made.lines.append(f"{each.name} = {self._number(each) if plain else self._far(each)}")
                 made.values[each.name] = each.name
         inputs = [each for each in self.pointers if not self._filled(each)]
         for each in sorted(inputs, key=lambda one: bool(self._is_text(one) and _PATTERN.search(one.name))):
@@ -108,7 +121,7 @@ class _CGuesser:
                 made.values[each.name] = f'Output({self._output_length(each)}, "{np.dtype(C_TYPES[each.c_type]).name}")'
         for each in self.function.parameters:
             if not each.stars and each.name not in self.lengths and each.name not in made.values:
-                made.values[each.name] = self._number(each)
+                made.values[each.name] = self._far(each)
         for name in self.lengths:
             made.values[name] = name
         for name, pointer in self.measured.items():
@@ -116,6 +129,8 @@ class _CGuesser:
         made.values = {each.name: made.values[each.name] for each in self.function.parameters}
         kinds = [each.c_type for each in self.pointers if not each.const] + [self.function.returns]
         made.room = self._room()
+        if made.ranges:
+            made.lines.insert(0, "far = leaving(rng)")
         made.tolerance = 1e-4 if "float" in kinds else 1e-9 if "double" in kinds else 0.0
         return made
 
@@ -124,11 +139,11 @@ class _CGuesser:
     def _lengths(self) -> dict[str, None]:
         if not self.pointers:
             return {}
-        used = {
-            word
-            for extent in [*self.extents.values(), *self.bounds.values()]
-            for word in re.findall(r"[A-Za-z_]\w*", extent)
-        }
+        of_arrays, of_loops = (
+            {word for extent in extents for word in re.findall(r"[A-Za-z_]\w*", extent)}
+            for extents in (self.extents.values(), self.bounds.values())
+        )
+        used = of_arrays | of_loops
         found: dict[str, None] = {}
         for each in self.integers:
             if self._is_text_mark(each) or self._cases(each.name) or _FLAG.search(each.name):
@@ -163,7 +178,15 @@ class _CGuesser:
         for name in small:
             if len(found) > 1:
                 del found[name]
-        return found
+        self.lengths = found
+        if self._flat_matrix():
+            return found
+        # Where all arrays say how long they are, everything else is a number; else a loop's bound may be a length too.
+        read = [each for each in self.pointers if not self._filled(each)]
+        unclear = [each for each in read or self.pointers if not self.extents[each.name]]
+        lengths = {word for each in unclear for word in re.findall(r"[A-Za-z_]\w*", self._length_of(each))}
+        lengths |= of_arrays | set(self.measured) | (of_loops if unclear else set())
+        return {name: None for name in found if name in lengths}
 
     def _length_of(self, pointer: CParameter) -> str:
         if extent := self.extents[pointer.name]:
@@ -254,7 +277,7 @@ class _CGuesser:
         return self._room()
 
     def _room(self) -> str:
-        own = () if self.pointers else (each.name for each in self.integers)
+        own = (each.name for each in self.integers) if self.sized else ()
         base = " + ".join(self.lengths or own) or ("size" if self.pointers else "most")
         return f"ROOM * ({base}) + 64" if "+" in base else f"ROOM * {base} + 64"
 
@@ -278,7 +301,8 @@ class _CGuesser:
                 # A zero byte follows what is const; a text that may be changed has to bring its own.
                 end = "" if pointer.const or self.lengths else ' + b"\\0"'
                 digits = ", 3" if maker == "make_numbers" and "small values" in self.variant else ""
-                made.lines.append(f"{name} = {maker}(rng, {length}{digits}).encode(){end}")
+                made.ranges[name] = Range("text")
+                made.lines.append(f'{name} = strewn(rng, far, "{name}", {maker}(rng, {length}{digits}).encode()){end}')
         else:
             made.lines.append(f"{name} = {self._values(pointer, length)}")
         made.values[name] = name
@@ -298,7 +322,8 @@ class _CGuesser:
             square = re.fullmatch(r"(\w+) \* \1", length)
             if "dominant" in self.variant and square:
                 return f"make_matrix(rng, {square[1]}){single}"
-            return f"rng.standard_normal({length}){single}"
+            made = f"rng.standard_normal({length}){single}"
+            return self._spread(pointer.name, Range(dtype.str[1:]), made)
         if dtype.kind == "b":
             return f"rng.integers(0, 2, {length}).astype(bool)"
         if "small values" in self.variant or (dtype.itemsize > 1 and re.search(rf"\[\s*{name}\s*\[", self.body)):
@@ -313,11 +338,16 @@ class _CGuesser:
             high = 1_000_000 if "large values" in self.variant and dtype.itemsize > 2 else 1000
             low = 0 if dtype.kind == "u" or "naturals" in self.variant else -high
         drawn = f"rng.integers({low}, {high}, {length}, dtype=np.{dtype.name}, endpoint=True)"
+        drawn = self._spread(pointer.name, Range(dtype.str[1:], low, high), drawn)
         return (
             f"np.sort({drawn})"
             if re.search(r"sorted|binary_?search|bsearch", f"{self.function.name} {pointer.name}", re.IGNORECASE)
             else drawn
         )
+
+    def _spread(self, name: str, values: Range, ordinary: str) -> str:
+        self.made.ranges[name] = values
+        return f'spread(rng, far, "{name}", {ordinary})'
 
     def _is_text(self, pointer: CParameter) -> bool:
         return pointer.c_type == "char" and not self._filled(pointer)
@@ -326,6 +356,13 @@ class _CGuesser:
         return number.c_type == "char" or bool(re.fullmatch(r"c|ch|chr|delim|delimiter|sep", number.name))
 
     # Numbers
+
+    def _far(self, number: CParameter) -> str:
+        """A number that goes as far as the function can take it."""
+        ordinary = self._number(number)
+        if number.name in {*self.capacities, *self.measured} or np.dtype(C_TYPES[number.c_type]).kind == "b":
+            return ordinary
+        return self._spread(number.name, of_type(number.c_type), ordinary)
 
     def _number(self, number: CParameter) -> str:
         name, dtype = number.name, np.dtype(C_TYPES[number.c_type])

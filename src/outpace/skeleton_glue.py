@@ -23,10 +23,12 @@ class CPlan:
     declaration: str
     glue: str
     guess: Guess
+    # Whether the wrapper is built without the source, as a library of its own.
+    apart: bool = False
 
 
-def plan_c(function: CFunction, source: str, *, cpp: bool, variant: str = "") -> CPlan:
-    """The plan for one function in `source`."""
+def plan_c(function: CFunction, source: str, *, cpp: bool, variant: str = "", apart: bool = True) -> CPlan:
+    """The plan for one function in `source`; not `apart` where it cannot be declared without that."""
     unclear = [each for each in function.parameters if not each.plain and not (each.container and each.c_type)]
     rows = any(each.stars > 1 for each in function.parameters)
     # C++ knows no rows whose length is an argument.
@@ -41,7 +43,7 @@ def plan_c(function: CFunction, source: str, *, cpp: bool, variant: str = "") ->
     ):
         return _by_hand(function, source, unclear, cpp)
     if function.returns_container or any(each.container for each in function.parameters):
-        return _containers(function, source, variant)
+        return _containers(function, source, variant, apart and not _bound(function))
     if function.returns_stars:
         return _returned_pointer(function, source, cpp, variant)
     guess = guess_c(function, variant)
@@ -94,7 +96,12 @@ def _returned_pointer(function: CFunction, source: str, cpp: bool, variant: str)
     return CPlan(declared, _glue(source, declared, body, cpp, "The text that is returned is copied out."), guess)
 
 
-def _containers(function: CFunction, source: str, variant: str) -> CPlan:
+def _bound(function: CFunction) -> bool:
+    """Whether nothing but its own source can call it."""
+    return function.static or bool(re.search(r"\b(?:inline|constexpr|template)\b", function.head))
+
+
+def _containers(function: CFunction, source: str, variant: str, apart: bool) -> CPlan:
     """Vectors and strings cross the jail as arrays with their lengths; what copying costs weighs on both sides."""
     given: list[CParameter] = []  # what the guesser makes values for
     outputs: dict[str, tuple[CParameter, str]] = {}
@@ -108,7 +115,7 @@ def _containers(function: CFunction, source: str, variant: str) -> CPlan:
             arguments.append(_argument(each))
             continue
         local = f"{name}_given"
-        kind = "std::string" if each.container == "string" else f"std::vector<{element}>"
+        kind = _kind(each.container, element)
         arguments.append(local)
         if not each.const and re.search(rf"\b{name}\s*\.\s*(?:push_back|emplace_back|resize|clear|assign)\b", body):
             # Filled from nothing.
@@ -137,18 +144,23 @@ def _containers(function: CFunction, source: str, variant: str) -> CPlan:
         outputs["outpace_out"] = CParameter("outpace_out", function.returns, 1, False, (), ""), "room"
         outputs["outpace_room"] = _number("outpace_room"), "capacity"
         returns = "int64_t"
+        made = _kind(function.returns_container, function.returns)
         lines = [
             *before,
-            f"const auto made = {call};",
+            f"static {made} kept;",
+            f"{made} fresh;",
+            f"if (outpace_glue != 2) fresh = {call};",
+            "if (outpace_glue == 1) kept = fresh;",
+            f"const {made} &made = outpace_glue == 2 ? kept : fresh;",
             "const int64_t count = (int64_t)made.size();",
             "for (int64_t i = 0; i < count && i < outpace_room; ++i) outpace_out[i] = made[(size_t)i];",
             *after,
             "return count;",
         ]
     elif returns == "void":
-        lines = [*before, f"{call};", *after]
+        lines = [*before, f"if (outpace_glue != 2) {call};", *after]
     else:
-        lines = [*before, f"const {returns} made = {call};", *after, "return made;"]
+        lines = [*before, f"static {returns} made;", f"if (outpace_glue != 2) made = {call};", *after, "return made;"]
     flat = replace(function, parameters=tuple(given), body=body, returns=returns, returns_container="")
     guess = guess_c(flat, variant, sizes)
     for name, (parameter, what) in outputs.items():
@@ -162,7 +174,45 @@ def _containers(function: CFunction, source: str, variant: str) -> CPlan:
     guess.tolerance = max(guess.tolerance, 1e-4 if "float" in kinds else 1e-9 if "double" in kinds else 0.0)
     declared = _declaration(NAME, returns, (*given, *(parameter for parameter, _ in outputs.values())))
     why = "Vectors and strings are made from arrays and copied out again."
-    return CPlan(declared, _glue(source, declared, lines, True, why), guess)
+    if apart:
+        why += "\n// Declared as the reference is: a candidate of another form is none that its callers could call."
+        first = [*_STANDARD, *_declared(function), *_SWITCH]
+        return CPlan(declared, _wrapper(why, first, declared, lines, True), guess, True)
+    # Before the candidate's text: what is in use can no longer be given another meaning.
+    before = [f"template class {kind};" for kind in _kinds(function) if kind != "std::vector<bool>"]
+    head = re.sub(r"\b(?:static|inline|constexpr|extern)\b\s*", "", function.head)
+    same = re.sub(rf"\b{re.escape(function.name)}\s*\(", "(*const outpace_called)(", head, count=1)
+    after = [f"[[maybe_unused]] static {same} = &{function.scope}{function.name};", ""]
+    text = _wrapper(why, [*_STANDARD, *before, f'#include "{source}"', *after, *_SWITCH], declared, lines, True)
+    return CPlan(declared, text, guess)
+
+
+_STANDARD = ("#include <stddef.h>", "#include <stdint.h>", "#include <string>", "#include <vector>", "")
+
+
+# How the judge learns what all this takes without the function: what it takes is not the candidate's to save.
+_SWITCH = (
+    "// 1: keep the answer; 2: do not call the function, but use the answer that was kept.",
+    'extern "C" { int outpace_glue = 0; }',
+    "",
+)
+
+
+def _kind(container: str, element: str) -> str:
+    return "std::string" if container == "string" else f"std::vector<{element}>"
+
+
+def _kinds(function: CFunction) -> list[str]:
+    """The containers that it takes and returns."""
+    found = [(each.container, each.c_type) for each in function.parameters]
+    found.append((function.returns_container, function.returns))
+    return list(dict.fromkeys(_kind(*each) for each in found if each[0]))
+
+
+def _declared(function: CFunction) -> list[str]:
+    spaces = [name for name in function.scope.split("::") if name]
+    opened = "".join(f"namespace {name} {{ " for name in spaces)
+    return ["using std::string;", "using std::vector;", f"{opened}{function.head};{' }' * len(spaces)}", ""]
 
 
 def _number(name: str) -> CParameter:
@@ -192,10 +242,14 @@ def _by_hand(function: CFunction, source: str, unclear: Sequence[CParameter], cp
 
 
 def _glue(source: str, declared: str, body: Sequence[str], cpp: bool, why: str) -> str:
-    lines = [f"// {why}", "#include <stddef.h>", "#include <stdint.h>", f'#include "{source}"', ""]
+    first = ["#include <stddef.h>", "#include <stdint.h>", f'#include "{source}"', ""]
+    return _wrapper(why, first, declared, body, cpp)
+
+
+def _wrapper(why: str, first: Sequence[str], declared: str, body: Sequence[str], cpp: bool) -> str:
     linkage = 'extern "C" ' if cpp else ""
     # Declared before it is defined, for -Wmissing-prototypes.
-    lines += [f"{linkage}{declared};", f"{linkage}{declared} {{"]
+    lines = [f"// {why}", *first, f"{linkage}{declared};", f"{linkage}{declared} {{"]
     lines += [f"{'' if line.startswith('#') else '    '}{line}" for line in body]
     return "\n".join([*lines, "}"]) + "\n"
 

@@ -9,39 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from outpace.skeleton_text import variable
-
-# Each kind of value with the expression that makes one; `size` is drawn once, braces name other parameters.
-KINDS: Mapping[str, str] = {
-    "text": "make_text(rng, size)",
-    "numbers": "make_numbers(rng, size)",
-    "json": "make_json(rng, size)",
-    "word": "make_words(rng, 1)[0]",
-    "words": "make_words(rng, size)",
-    "lines": "make_text(rng, 8 * size).splitlines()",
-    "bytes": "make_bytes(rng, size).tobytes()",
-    "ints": "rng.integers(-1000, 1001, size).tolist()",
-    "naturals": "rng.integers(0, 1001, size).tolist()",
-    "sorted": "np.sort(rng.integers(-1000, 1001, size)).tolist()",
-    "floats": "rng.normal(0.0, 100.0, size).round(3).tolist()",
-    "flags": "(rng.random(size) < 0.5).tolist()",
-    "matrix": "rng.integers(-9, 10, (square, square)).tolist()",
-    "real matrix": "rng.normal(size=(square, square)).tolist()",
-    "points": "rng.normal(0.0, 100.0, (size, 2)).round(3).tolist()",
-    "array": "rng.normal(size=size)",
-    "table": "rng.normal(size=(square, square))",
-    "count": "int(rng.integers(1, size + 1))",
-    "few": "int(rng.integers(1, 10))",
-    "integer": "int(rng.integers(-1000, 1001))",
-    "real": "float(rng.uniform(0.1, 2.0))",
-    "flag": "bool(rng.integers(0, 2))",
-    "counts": "dict(zip(make_words(rng, size), rng.integers(0, 1001, size).tolist()))",
-    "weights": "dict(zip(make_words(rng, size), rng.random(size).tolist()))",
-    "texts by word": "{word: make_text(rng, 40) for word in make_words(rng, size)}",
-    "member": "pick(rng, {list})",
-    "near word": "misspelt(rng, {list})",
-    "piece": "make_piece(rng, {text})",
-}
 # What to try where the first choice fails in the jail.
 OTHERWISE: Mapping[str, tuple[str, ...]] = {
     "ints": ("naturals", "floats", "words"),
@@ -55,8 +22,7 @@ OTHERWISE: Mapping[str, tuple[str, ...]] = {
     "array": ("table",),
     "real": ("count",),
 }
-_TIED = ("member", "near word", "piece")
-_LISTS = ("words", "lines", "ints", "naturals", "sorted", "floats")
+LISTS = ("words", "lines", "ints", "naturals", "sorted", "floats")
 
 # The last word of a parameter's name, by the kind it suggests; the first kind that fits is taken.
 _NAMES: Sequence[tuple[str, str]] = (
@@ -129,6 +95,8 @@ class PythonFunction:
     docstring: str
     asynchronous: bool
     generator: bool
+    # What no input asks of it, each in a sentence.
+    unasked: tuple[str, ...] = ()
 
 
 def find_python(name: str, source: str) -> PythonFunction | None:
@@ -160,6 +128,7 @@ def find_python(name: str, source: str) -> PythonFunction | None:
         ast.get_docstring(node) or "",
         isinstance(node, ast.AsyncFunctionDef),
         bool(inside),
+        _unasked(node, {each.arg for each in wanted}),
     )
 
 
@@ -180,6 +149,26 @@ def imported_modules(source: str) -> tuple[set[str], bool]:
             if node.module and not node.level:
                 names.add(node.module.split(".")[0])
     return names, relative
+
+
+def _unasked(node: ast.FunctionDef | ast.AsyncFunctionDef, given: set[str]) -> tuple[str, ...]:
+    """What a candidate may leave out because no input asks for it: other values than defaults, and exceptions."""
+    arguments = node.args
+    names = [each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+    names = [repr(name) for name in names if name not in given]
+    raised = sorted({each.lineno for each in ast.walk(node) if isinstance(each, ast.Raise)})
+    found = []
+    if names:
+        found.append(
+            f"{', '.join(names)} always {'has its default' if len(names) == 1 else 'have their defaults'}: let "
+            "make_input give other values too where callers do"
+        )
+    if raised:
+        found.append(
+            f"what is raised in line{'s' if len(raised) > 1 else ''} {', '.join(map(str, raised))} is never asked "
+            "for, because an exception is no answer: a candidate may leave that out"
+        )
+    return tuple(found)
 
 
 def _required(arguments: ast.arguments) -> list[ast.arg]:
@@ -245,7 +234,7 @@ def _kinds(parameter: ast.arg, node: ast.FunctionDef | ast.AsyncFunctionDef, exa
 def _fits(kind: str, used: list[str]) -> bool:
     """A thing that is looped over or measured may well be what its name says."""
     return any(use == "ints" for use in used) and kind in (
-        *_LISTS,
+        *LISTS,
         "text",
         "points",
         "bytes",
@@ -318,7 +307,7 @@ def _annotated(annotation: ast.expr | None, named: list[str]) -> list[str]:
         if element and element[0] in known:
             kind = known[element[0]]
             return [*([each for each in named if each == "sorted"] if kind == "ints" else []), kind]
-        return [kind for kind in named if kind in (*_LISTS, "matrix", "points")] or (
+        return [kind for kind in named if kind in (*LISTS, "matrix", "points")] or (
             ["ints"] if not parts or not element else []
         )
     if base in ("dict", "Dict", "Mapping", "MutableMapping") and len(parts) == 2:
@@ -430,7 +419,7 @@ def _is(node: ast.AST, name: str) -> bool:
 def _related(parameters: tuple[PythonParameter, ...]) -> tuple[PythonParameter, ...]:
     """A word beside a list of words is one of them, nearly; a pattern beside a text is found in it."""
     first = {each.name: each.kinds[0] for each in parameters if each.kinds}
-    lists = [name for name, kind in first.items() if kind in _LISTS]
+    lists = [name for name, kind in first.items() if kind in LISTS]
     words = [name for name, kind in first.items() if kind in ("words", "lines")]
     texts = [name for name, kind in first.items() if kind == "text"]
     unclear = [ast.literal_eval(each.example) for each in parameters if not each.kinds and each.example]
@@ -454,34 +443,3 @@ def _related(parameters: tuple[PythonParameter, ...]) -> tuple[PythonParameter, 
 
 def _holds(whole: Any, part: Any) -> bool:
     return isinstance(whole, dict | list | tuple | set) and isinstance(part, str | int) and part in whole
-
-
-def choices(function: PythonFunction, most: int = 8) -> list[dict[str, str]]:
-    """Kinds for all parameters, likeliest first: then with one of them at its second or third choice."""
-    base = {each.name: each.kinds[0] for each in function.parameters if each.kinds}
-    found = [base]
-    for rank in (1, 2, 3):
-        for each in function.parameters:
-            if len(each.kinds) > rank:
-                found.append({**base, each.name: each.kinds[rank]})
-    return found[:most]
-
-
-def make_lines(function: PythonFunction, chosen: Mapping[str, str]) -> list[str]:
-    """The statements of make_input; one that raises where nobody can guess a parameter."""
-    order = sorted(function.parameters, key=lambda each: chosen.get(each.name) in _TIED)
-    lists = next((name for name, kind in chosen.items() if kind in _LISTS), "")
-    text = next((name for name, kind in chosen.items() if kind == "text"), "")
-    lines: list[str] = []
-    for each in order:
-        name = variable(each.name)
-        if each.name not in chosen:
-            such = f", such as {each.example[:60]}" if each.example else ""
-            lines.append(f"raise NotImplementedError({f'fill in: {name} = ...{such}'!r})")
-            continue
-        kind = chosen[each.name]
-        if (kind in ("member", "near word") and not lists) or (kind == "piece" and not text):
-            kind = {"member": "integer"}.get(kind, "word")
-        made = KINDS[kind]
-        lines.append(f"{name} = {made.format(list=variable(lists), text=variable(text)) if kind in _TIED else made}")
-    return lines

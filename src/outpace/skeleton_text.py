@@ -7,6 +7,8 @@ import keyword
 import re
 from collections.abc import Mapping, Sequence
 
+from outpace import skeleton_wide
+
 SIZE = 256
 # Small inputs, which loops by blocks and borders get wrong; those that the reference cannot take are left out.
 EDGES = (0, 1, 2, 3, 4, 6, 9, 12, 17, 25, 33, 64, 100)
@@ -53,18 +55,19 @@ _JSON = '''def make_json(rng: np.random.Generator, size: int) -> str:
 _NUMBERS = '''def make_numbers(rng: np.random.Generator, size: int, digits: int = 9) -> str:
     """Numbers of up to so many digits, commas, spaces and line ends between them, exactly `size` characters."""
     count = size // 2 + 1
-    numbers = (rng.uniform(-1, 1, count) * 10.0 ** rng.integers(1, digits + 1, count)).astype(int).tolist()
+    numbers = (rng.uniform(-1, 1, count) * 10.0 ** rng.integers(1, digits + 1, count)).tolist()
     joins = rng.integers(0, 3, count).tolist()
-    text = "".join([str(number) + ", \\n"[join] for number, join in zip(numbers, joins, strict=True)])
+    text = "".join([str(int(number)) + ", \\n"[join] for number, join in zip(numbers, joins, strict=True)])
     return text[:size]'''
 _BYTES = '''def make_bytes(rng: np.random.Generator, size: int) -> np.ndarray:
     """All bytes, most of them alone, some in long runs."""
     runs = np.where(rng.random(size) < 0.01, rng.integers(2, 700, size), 1)
     return np.repeat(rng.integers(0, 256, size, dtype=np.uint8), runs)[:size]'''
 _MATRIX = '''def make_matrix(rng: np.random.Generator, side: int) -> np.ndarray:
-    """A symmetric matrix whose diagonal outweighs the rest, row by row: it can be factored and solved."""
+    """A matrix whose diagonal outweighs the rest, row by row, half of them symmetric: it can be factored and solved."""
     drawn = rng.standard_normal((side, side))
-    return ((drawn + drawn.T) / 2 + 2 * side * np.eye(side)).reshape(-1)'''
+    drawn = (drawn + drawn.T) / 2 if rng.random() < 0.5 else drawn
+    return (drawn + 2 * side * np.diag(rng.uniform(1, 2, side))).reshape(-1)'''
 _TIGHT = '''def tight(rng: np.random.Generator, room: int, most: int) -> int:
     """All the room there is; in edge inputs often less than the answer needs, which has to be noticed."""
     return room if most == SIZE else int(rng.integers(0, room + 1))'''
@@ -75,24 +78,98 @@ _PIECE = '''def make_piece(rng: np.random.Generator, text):
     piece = text[start : start + size]
     other = b"q" if isinstance(text, bytes) else "q"
     return piece if rng.random() < 0.5 else piece[:-1] + other'''
-_MAKE_WORDS = '''def make_words(rng: np.random.Generator, count: int) -> list[str]:
-    """Words of a few letters, many of them alike."""
-    letters = rng.integers(97, 107, 10 * count + 10, dtype=np.uint8).tobytes().decode()
-    sizes = rng.integers(3, 10, count).tolist()
-    return [letters[10 * at : 10 * at + size] for at, size in enumerate(sizes)]'''
+_LOG_UNIFORM = '''def log_uniform(rng: np.random.Generator, size: int, bits: int) -> list[int]:
+    """Whole numbers of either sign and of up to so many bits, few as often as many."""
+    numbers = (rng.integers(-(1 << 62), 1 << 62, size) >> rng.integers(max(62 - bits, 0), 63, size)).tolist()
+    if bits > 62:
+        for at in np.flatnonzero(rng.random(size) < 0.5).tolist():
+            numbers[at] *= 3**20  # some 32 bits more than NumPy can draw
+    return numbers'''
+_INTS = '''def make_ints(rng: np.random.Generator, size: int, bits: int) -> list[int]:
+    """Whole numbers of either sign, below 1000 in half of the calls, else of up to so many bits."""
+    if rng.random() < 0.5:
+        return rng.integers(-1000, 1001, size).tolist()
+    return log_uniform(rng, size, int(rng.integers(1, bits + 1)))'''
+_FLOATS = '''def make_floats(rng: np.random.Generator, size: int, digits: int) -> list[float]:
+    """Numbers of either sign: in half of the calls of about 100, else up to so many powers of ten away from 1.
+
+    In most calls all are of the same order of magnitude, for beside larger ones the smaller may not count. In some they
+    are whole, in some many of them are equal.
+    """
+    scale = 2.0 if rng.random() < 0.5 else rng.uniform(-digits, digits, size if rng.random() < 0.3 else 1)
+    values = rng.standard_normal(size) * 10.0**scale
+    if rng.random() < 0.25:
+        values = np.where(np.abs(values) < 1, values, np.round(values))
+    if size and rng.random() < 0.25:
+        values = rng.choice(values[: int(rng.integers(1, size + 1))], size)
+    return values.tolist()'''
+_ROWS = '''def in_rows(values: list, width: int) -> list[list]:
+    """The values in rows."""
+    return [values[at : at + width] for at in range(0, len(values), max(width, 1))]'''
+_WIDELY = '''def widely(rng: np.random.Generator, number: int, bits: int) -> int:
+    """The number, but in a third of the calls another one: 0, or of up to so many bits and of either sign."""
+    chance = rng.random()
+    return number if chance < 0.67 else 0 if chance < 0.71 else log_uniform(rng, 1, bits)[0]'''
+_ODD = """# Cases, digits, marks and blanks that ASCII does not know, and letters of two, three and four bytes.
+ODD = np.array(list(map(ord, "ßéİıſǅςжא²٣½Ⅷﬁ日한K😀𝔘𐐨\\0\\r\\x1c\\x85\\xa0\\u0301\\u2003\\u2028\\u3000\\ufeff")))"""
+_FOREIGN = '''def foreign(rng: np.random.Generator, text: str, limit: int) -> str:
+    """The text, in half of the calls with any letters below the limit among its own: a few, or every other one."""
+    codes = np.frombuffer(text.encode("utf-32-le"), np.uint32).copy()
+    places = np.flatnonzero(rng.random(len(codes)) < rng.choice((0, 0, 0.02, 0.5)))
+    # Shifted, so that they take one byte as often as four.
+    others = rng.integers(0, limit, len(places)) >> rng.integers(0, limit.bit_length() - 4, len(places))
+    others[(others >= 0xD800) & (others < 0xE000)] = 0xE9  # surrogates are no letters
+    odd = np.append(ODD[ODD < limit], ord("A"))
+    codes[places] = np.where(rng.random(len(places)) < 0.5, rng.choice(odd, len(places)), others)
+    return codes.tobytes().decode("utf-32-le")'''
+_MAKE_WORDS = '''def make_words(rng: np.random.Generator, count: int, least: int, limit: int) -> list[str]:
+    """Words of `least` letters or more, many of them alike, some with any letters below the limit."""
+    lengths = least + np.minimum(rng.geometric(0.2, count // 2 + 1) - 1, 40)
+    letters = rng.integers(97, 107, lengths.sum(), dtype=np.uint8).tobytes().decode()
+    letters = foreign(rng, letters, limit) if limit else letters
+    words = [letters[end - each : end] for end, each in zip(lengths.cumsum().tolist(), lengths.tolist(), strict=True)]
+    return [words[at] for at in rng.integers(0, len(words), count).tolist()]'''
+_RECORDS = '''def make_records(rng: np.random.Generator, size: int, bits: int, digits: int, limit: int) -> str:
+    """A list of records in JSON, padded with spaces to at least `size` characters."""
+    count = size // 96
+    names, numbers = make_words(rng, count, 0, limit), make_ints(rng, count, bits)
+    reals, ends = [None, *make_floats(rng, 2 * count, digits)], rng.integers(0, 2 * count + 2, count).tolist()
+    sure = (rng.random(count) < 0.5).tolist()
+    records = [
+        {"name": name, "id": number, "ok": ok, "xs": reals[max(end - number % 4, 0) : end]}
+        for name, number, ok, end in zip(names, numbers, sure, ends, strict=True)
+    ]
+    return json.dumps(records, ensure_ascii=bool(rng.integers(2)), indent=[None, 1][rng.integers(2)]).ljust(size)'''
+_ANY_JSON = '''def make_any_json(rng: np.random.Generator, size: int, bits: int, digits: int, limit: int) -> str:
+    """JSON of any form: values of all kinds, taken together into lists and objects until one is left."""
+    count = size // 50
+    values = [*make_words(rng, count, 0, limit), *make_ints(rng, count, bits), *make_floats(rng, count, digits)]
+    values += [None, True, False, *make_ints(rng, 1, bits), *make_words(rng, 1, 0, limit)]
+    values = [values[at] for at in rng.permutation(len(values))[: 3 * count + 1].tolist()]
+    while len(values) > 1:
+        left, values = values, []
+        keys = iter(make_words(rng, len(left) + 8, 0, limit))
+        for width, form in zip(rng.integers(0, 9, len(left)).tolist(), rng.integers(0, 3, len(left)).tolist()):
+            some, left = left[:width], left[width:]
+            values += [[some], [dict(zip(keys, some))], some[:1] + [some[1:]]][form]
+            if not left:
+                break
+    return json.dumps(values[0], ensure_ascii=bool(rng.integers(2)), indent=[None, 1][rng.integers(2)])'''
 _MISSPELT = '''def misspelt(rng: np.random.Generator, words: list[str]) -> str:
     """One of the words with one letter replaced."""
     word = words[int(rng.integers(0, len(words)))]
-    at = int(rng.integers(0, len(word)))
+    at = int(rng.integers(0, max(len(word), 1)))
     return word[:at] + "abcdefghij"[int(rng.integers(0, 10))] + word[at + 1 :]'''
 _PICK = '''def pick(rng: np.random.Generator, items: list):
     """One of the items, or now and then the next number after one of them."""
     item = items[int(rng.integers(0, len(items)))]
     return item if isinstance(item, str) or rng.random() < 0.8 else item + 1'''
 
-# A helper, the name it is known by, and what it needs itself.
+# A helper and the name it is known by; what it needs itself stands above it.
 _HELPERS: Sequence[tuple[str, str]] = (
     ("WORDS", _WORDS),
+    ("ODD", _ODD),
+    ("foreign", _FOREIGN),
     ("make_text", _TEXT),
     ("make_json", _JSON),
     ("make_numbers", _NUMBERS),
@@ -101,8 +178,16 @@ _HELPERS: Sequence[tuple[str, str]] = (
     ("tight", _TIGHT),
     ("make_piece", _PIECE),
     ("make_words", _MAKE_WORDS),
+    ("log_uniform", _LOG_UNIFORM),
+    ("make_ints", _INTS),
+    ("make_floats", _FLOATS),
+    ("make_records", _RECORDS),
+    ("make_any_json", _ANY_JSON),
+    ("in_rows", _ROWS),
+    ("widely", _WIDELY),
     ("misspelt", _MISSPELT),
     ("pick", _PICK),
+    *skeleton_wide.HELPERS,
 )
 
 
@@ -110,7 +195,9 @@ def variable(name: str) -> str:
     """A name for the value of a parameter that hides nothing judge.py needs."""
     return (
         f"{name}_"
-        if name in TAKEN or name.startswith("make_") or name in ("size", "square", "pick", "misspelt")
+        if name in TAKEN
+        or name.startswith("make_")
+        or name in ("size", "square", "pick", "misspelt", "foreign", "in_rows", "widely", "log_uniform", "json", "ODD")
         else name
     )
 
@@ -120,8 +207,8 @@ def drawn(name: str, most: str = "most") -> str:
     return f"{name} = int(rng.integers(({most} + 1) // 2, {most} + 1))"
 
 
-def judge_file(task: str, lines: Sequence[str], values: Mapping[str, str]) -> str:
-    """A judge.py whose make_input runs these statements and returns these expressions."""
+def judge_file(task: str, lines: Sequence[str], values: Mapping[str, str], given: Sequence[str] = ()) -> str:
+    """A judge.py whose make_input runs these statements and returns these expressions; `given` are its constants."""
     items = [f"        {name!r}: {value},".replace("'", '"', 2) for name, value in values.items()]
     statements = list(lines)
     for name, statement in (
@@ -147,11 +234,12 @@ def judge_file(task: str, lines: Sequence[str], values: Mapping[str, str]) -> st
         if re.search(rf"\b{name}\b", needed):
             helpers.insert(0, text)
             needed += text
-    constants = [text for text in helpers if not text.startswith("def ")]
+    constants = [*given, *(text for text in helpers if not text.startswith("def "))]
     if re.search(r"\bROOM\b", body):
         constants.insert(0, f"{_ROOM}\nROOM = {ROOM}")
     functions = [text for text in helpers if text.startswith("def ")]
-    imports = "import numpy as np\n" + ("\nfrom outpace.task import Output\n" if "Output(" in body else "")
+    imports = "import json\n\n" if any("json." in text for text in functions) else ""
+    imports += "import numpy as np\n" + ("\nfrom outpace.task import Output\n" if "Output(" in body else "")
     head = "\n".join(
         [
             f'"""Judge of {task}, with inputs guessed from the source: read them, they decide what faster means."""',
@@ -168,8 +256,7 @@ def judge_file(task: str, lines: Sequence[str], values: Mapping[str, str]) -> st
 
 
 _EDGE_INPUTS = """def edge_inputs() -> list[dict]:
-    rng = np.random.default_rng(1)
-    return [make_input(rng, most) for most in EDGES for _ in range(3)]"""
+    return [make_input(np.random.default_rng([most, number]), most) for most in EDGES for number in range(3)]"""
 
 
 def resized(judge: str, size: int) -> str:

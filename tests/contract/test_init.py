@@ -9,9 +9,14 @@ from typing import Any
 import pytest
 
 from outpace import vetting
+from outpace.candidate import Candidate
 from outpace.cli.init import Made, init, make
+from outpace.domains.program import ProgramDomain
 from outpace.judge.jail import JailKind, bubblewrap_works, fallback_works
+from outpace.judge.judge import Judge
+from outpace.judge.verdict import Outcome
 from outpace.skeleton_text import constant, room
+from outpace.taskfile import make_task
 
 
 @pytest.fixture
@@ -106,9 +111,12 @@ def test_a_capacity_is_sometimes_too_small(jail: JailKind, tmp_path: Path) -> No
 
 
 def test_an_argument_that_nothing_depends_on_is_named(jail: JailKind, tmp_path: Path) -> None:
-    text = "def f(text, k):\n    return text.upper()[::-1] if k > -1 else k\n"
+    text = "def f(text, k):\n    return text.upper()[::-1] if k is not None else k\n"
     found = made(jail, tmp_path, text, name="code.py")
     assert "another 'k' does not change the answer" in told(found)
+    text = "def f(text, k):\n    return text.upper()[::-1] if k > -1 else k\n"
+    found = made(jail, tmp_path, text, name="code.py")
+    assert told(found) == "" and "widely(" in found.skeleton.judge, "numbers of either sign tell them apart"
 
 
 def test_everything_that_is_left_to_do_is_named(jail: JailKind, tmp_path: Path) -> None:
@@ -131,6 +139,72 @@ def test_rows_and_containers_need_no_hand(jail: JailKind, tmp_path: Path) -> Non
     text += "    std::vector<int> c;\n    for (size_t i = 0; i < a.size(); ++i) c.push_back(a[i] ^ b[i]);\n"
     text += "    return c;\n}\n"
     assert told(made(jail, tmp_path, text, name="code.cpp")) == ""
+
+
+# Values as wide as a Python reference takes them
+
+PRODUCT = """def product(a: list[list[int]], b: list[list[int]]) -> list[list[int]]:
+    return [[sum(x * y for x, y in zip(row, column)) for column in zip(*b)] for row in a]
+"""
+# Each row of b in one number, with 16 bits for each column: the attacker's idea, right for entries below 10 or so.
+PACKED = """def product(a, b):
+    n = len(b[0]) if b else 0
+    lift = sum(8192 << 16 * at for at in range(n))
+    packed = [sum(x << 16 * at for at, x in enumerate(row)) for row in b]
+    totals = [sum(x * whole for x, whole in zip(row, packed)) + lift for row in a]
+    return [[(total >> 16 * at & 0xFFFF) - 8192 for at in range(n)] for total in totals]
+"""
+SHOUTS = """def shouts(text: str) -> str:
+    turned = ("_" if each.isspace() else each.lower() if each.isupper() else each.upper() for each in text)
+    return "".join(turned)
+"""
+ASCII = """TABLE = {at: "_" if chr(at).isspace() else chr(at).swapcase() for at in range(128)}
+def shouts(text):
+    return text.translate(TABLE)
+"""
+TABLE = """class Table(dict):
+    def __missing__(self, at):
+        each = chr(at)
+        self[at] = "_" if each.isspace() else each.lower() if each.isupper() else each.upper()
+        return self[at]
+TABLE = Table()
+def shouts(text):
+    return text.translate(TABLE)
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "reference", "narrow", "honest"),
+    [
+        (
+            "product",
+            PRODUCT,
+            PACKED,
+            PRODUCT.replace("x * y for x, y in zip(row, column)", "map(int.__mul__, row, column)"),
+        ),
+        ("shouts", SHOUTS, ASCII, TABLE),
+    ],
+)
+def test_what_is_right_for_narrow_values_alone_is_wrong(
+    jail: JailKind, tmp_path: Path, function: str, reference: str, narrow: str, honest: str
+) -> None:
+    found = made(jail, tmp_path, reference, function, "code.py")
+    assert told(found) == "" and found.notes == ()
+    task = make_task(Path("small"), dict(found.skeleton.files))
+    tmp_path.chmod(0o755)
+    (tmp_path / "work").mkdir()
+    with Judge(ProgramDomain(task), jail=jail, workspace=tmp_path / "work") as judge:
+        assert judge.judge(Candidate({"code.py": narrow})).outcome in (Outcome.WRONG, Outcome.CRASHED)
+        assert judge.judge(Candidate({"code.py": honest})).outcome is Outcome.OK
+
+
+def test_what_is_narrower_is_told_with_the_reason(jail: JailKind, tmp_path: Path) -> None:
+    text = "def f(text: str, n: int) -> int:\n    a = 0\n    for each in text.encode('latin-1'):\n"
+    text += "        a = a * 31 + each & 0xFFFFFFFF\n    for i in range(n):\n        a = a * 31 + i & 0xFFFFFFFF\n"
+    found = made(jail, tmp_path, text + "    return a\n", name="code.py")
+    letters, number = sorted(note for note in found.notes if "is made of" in note)[::-1]
+    assert told(found) == "" and "the letters of Latin-1" in letters and "UnicodeEncodeError" in letters
+    assert "'n' is made of small positive numbers" in number and "takes more than" in number
 
 
 # The command

@@ -19,12 +19,13 @@ from outpace.errors import HarnessError, TaskError
 from outpace.judge.jail import JailKind, best_jail
 from outpace.judge.judge import Judge
 from outpace.judge.verdict import Outcome
-from outpace.rehearsal import Rehearsal, Rehearsed, fit_size
+from outpace.narrowing import notes, plainer, refit, refitted
+from outpace.rehearsal import Rehearsal, Rehearsed
 from outpace.skeleton import Gap, Skeleton, skeletons
-from outpace.skeleton_text import SIZE
 from outpace.sources import add_unit, gather
-from outpace.taskfile import load_task, make_task
-from outpace.vetting import Vetting, short_call
+from outpace.taskfile import load_task
+from outpace.vetting import Vetted, Vetting, short_call
+from outpace.widening import Fitted, fitted, tamer
 
 # Files of a project that may be pulled in because a function needs what they define.
 _UNITS = 8
@@ -94,16 +95,11 @@ def make(source: Path, function: str, name: str, jail: JailKind, say: Callable[[
             if skeleton.gaps:
                 return Made(skeleton, Rehearsed(problem="not tried"), skeleton.gaps)
             say(f"trying {skeleton.entry}")
-            skeleton, found = _fitted(rehearsal, skeleton)
+            fit = _fitted(rehearsal, vetting, skeleton)
+            skeleton, found = fit.skeleton, fit.found
             if not found.problem:
-                vetted = vetting.vet(skeleton)
-                made = Made(
-                    vetted.skeleton,
-                    found,
-                    tuple(_doubt(vetted.skeleton, each) for each in vetted.doubts),
-                    (*vetted.notes, *filter(None, [short_call(found.seconds)])),
-                    vetted.steps,
-                )
+                # Other kinds that are doubted too are not doubted because they are wide.
+                made = _vetted(rehearsal, vetting, fit, again=doubtful is None)
                 if not made.gaps:
                     return made
                 if doubtful is None or (made.steps, -len(made.gaps)) > (doubtful.steps, -len(doubtful.gaps)):
@@ -111,7 +107,8 @@ def make(source: Path, function: str, name: str, jail: JailKind, say: Callable[[
                 continue
             if first is None:
                 # Reading past an array gives any number, writing past it what the judge does not take.
-                broken = Outcome.CRASHED in found.problem or "the reference's own answer" in found.problem
+                signs = (Outcome.CRASHED, Outcome.WRONG, "the reference's own answer")
+                broken = any(sign in found.problem for sign in signs)
                 why = vetting.memory_error(skeleton) if broken else ""
                 first = Made(skeleton, found, (_doubt(skeleton, why) if why else _failing(skeleton, found),))
             if found.slow:
@@ -135,12 +132,55 @@ def _needs_glue(problem: str) -> bool:
     return bool(re.search(r"cannot be returned|map keys must be|answers None", problem))
 
 
-def _fitted(rehearsal: Rehearsal, skeleton: Skeleton) -> tuple[Skeleton, Rehearsed]:
-    def rehearse(size: int) -> Rehearsed:
-        return rehearsal.rehearse(make_task(Path(skeleton.name), dict(skeleton.sized(size).files)))
+def _vetted(rehearsal: Rehearsal, vetting: Vetting, fit: Fitted, *, again: bool) -> Made:
+    """What the vetting says; where it doubts wide values it may be asked about narrower ones again."""
+    first = made = _made(vetting.vet(fit.skeleton), fit)
+    if fit.skeleton.values is not None:
+        return _tamed(rehearsal, vetting, fit, made) if made.gaps and again else made
+    while made.gaps and (tame := _plainer(rehearsal, fit, made)) is not None:
+        fit = tame
+        made = _made(vetting.vet(fit.skeleton), fit)
+    return first if made.gaps else made
 
-    size, found = fit_size(rehearse, SIZE)
-    return skeleton.sized(size), found
+
+def _tamed(rehearsal: Rehearsal, vetting: Vetting, fit: Fitted, doubtful: Made) -> Made:
+    """The same of Python values as narrow as is needed for no doubt to be left, where that helps at all."""
+    doubts, best = [gap.what for gap in doubtful.gaps], doubtful
+    for named in (False, True):
+        tame = tamer(rehearsal, fit, doubts, named=named)
+        made = None if tame is None else _made(vetting.vet(tame.skeleton), tame)
+        if made is None or made.gaps:
+            break
+        best = made
+    return best
+
+
+def _fitted(rehearsal: Rehearsal, vetting: Vetting, skeleton: Skeleton) -> Fitted:
+    """The skeleton with the widest values that work, at the size that fits them."""
+    fit = refit(rehearsal, fitted(rehearsal, vetting.narrowed(skeleton)))
+    if fit.found.problem:
+        return fit
+    return refitted(rehearsal, fit, vetting.narrowed(fit.skeleton, fit.found.seconds))
+
+
+def _plainer(rehearsal: Rehearsal, fit: Fitted, made: Made) -> Fitted | None:
+    return plainer(rehearsal, fit, [gap.what for gap in made.gaps]) if made.steps > 1 else None
+
+
+def _made(vetted: Vetted, fit: Fitted) -> Made:
+    return Made(
+        vetted.skeleton,
+        fit.found,
+        tuple(_doubt(vetted.skeleton, each) for each in vetted.doubts),
+        (
+            *fit.notes(),
+            *notes(vetted.skeleton),
+            *vetted.skeleton.unasked,
+            *vetted.notes,
+            *filter(None, [short_call(fit.found.seconds)]),
+        ),
+        vetted.steps,
+    )
 
 
 def _failing(skeleton: Skeleton, found: Rehearsed) -> Gap:

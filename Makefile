@@ -33,7 +33,7 @@ run: setup  ## the main job: make the shipped example faster, under five minutes
 	$(BIN)/outpace run examples/csv-sum --trials 12 --minutes 4
 
 test: setup  ## all tests
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n auto --dist worksteal
 
 # ARM code is compiled and run by an emulator; both come from apt where that may be used.
 test-long: setup $(WHEEL)/.built  ## the slow suites behind the published figures

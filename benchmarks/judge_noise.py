@@ -1,6 +1,7 @@
 """Judge noise: how often the judge claims a gain that is not there, and how often it finds one that is.
 
     python benchmarks/judge_noise.py                        all of it, in the best jail: results/judge-noise.json
+    python benchmarks/judge_noise.py --jobs 4               the same, in four processes with cores of their own
     python benchmarks/judge_noise.py --ordinary-user        a smaller repeat as an ordinary user in the fallback jail
 
 A load that comes and goes burns the very core that is timed on. Candidates are the reference itself (A/A), or the
@@ -20,7 +21,7 @@ import statistics as plain
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import IO
@@ -28,6 +29,7 @@ from typing import IO
 import numpy.random  # noqa: F401 - before a change of user hides it
 
 from background import bursts
+from copies import add_jobs, at_once
 from outpace import machine
 from outpace.candidate import Candidate
 from outpace.domains.program import ProgramDomain
@@ -39,6 +41,7 @@ from outpace.judge.verdict import PROTOCOL
 from outpace.task import Task
 from outpace.taskfile import load_task, make_task, read_files
 
+Row = dict[str, object]
 HERE = Path(__file__).parent
 # Steps for calls of about 20 us, 1 ms and 50 ms.
 LENGTHS = {"20us": 18_000, "1ms": 900_000, "50ms": 45_000_000}
@@ -59,28 +62,35 @@ def candidate(task: Task, serial: int) -> Candidate:
     return Candidate({"chain.c": f"{text}\n// candidate {serial}\n"}, task.build.flags)
 
 
-def schedule(runs: dict[tuple[str, int], int]) -> list[tuple[str, int]]:
-    """All verdicts in random order, so that a bad minute of the machine is shared by all kinds."""
+def schedule(runs: dict[tuple[str, int], int]) -> list[tuple[int, tuple[str, int]]]:
+    """All verdicts, numbered, in random order, so that a bad minute of the machine is shared by all kinds."""
     order = [kind for kind, count in runs.items() for _ in range(count)]
     random.Random(1).shuffle(order)
-    return order
+    return list(enumerate(order))
 
 
-def measure(jail: JailKind, runs: dict[tuple[str, int], int]) -> list[dict[str, object]]:
+def in_copies(order: Sequence[tuple[int, tuple[str, int]]], arguments: Sequence[str], jobs: int) -> list[Row]:
+    """The rows of copies of this program; every so many verdicts go to the same one, in their random order."""
+    shares = [[str(serial) for serial, _ in order[first::jobs]] for first in range(jobs)]
+    told = at_once([__file__, *arguments], shares)
+    return sorted((row for words in told for row in json.loads(words)), key=lambda row: int(str(row["serial"])))
+
+
+def measure(jail: JailKind, order: Sequence[tuple[int, tuple[str, int]]]) -> list[Row]:
     """One row per verdict."""
-    rows: list[dict[str, object]] = []
+    rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="outpace-noise-") as folder, bursts(timing_cores(1)[0]):
         Path(folder).chmod(0o755)
         judges = {
             key: Judge(ProgramDomain(noise_task(LENGTHS[key[0]], key[1])), jail=jail, workspace=Path(folder))
-            for key in runs
+            for key in {key for _, key in order}
         }
-        order = schedule(runs)
-        for serial, key in enumerate(order):
+        for done, (serial, key) in enumerate(order, 1):
             before = machine.load()
             verdict = judges[key].judge(candidate(judges[key].domain.task, serial))
             found = verdict.speed_up
-            row = {
+            row: Row = {
+                "serial": serial,
                 "task": key[0],
                 "extra": key[1],
                 "outcome": str(verdict.outcome),
@@ -95,8 +105,9 @@ def measure(jail: JailKind, runs: dict[tuple[str, int], int]) -> list[dict[str, 
             }
             rows.append(row)
             print(
-                f"{serial + 1}/{len(order)} {key[0]} +{key[1] / 10:g}%: {row['outcome']} "
+                f"{done}/{len(order)} {key[0]} +{key[1] / 10:g}%: {row['outcome']} "
                 f"{found.ratio if found else math.nan:.4f} win={row['win']} {row['seconds']} s",
+                file=sys.stderr,
                 flush=True,
             )
         for judge in judges.values():
@@ -104,7 +115,7 @@ def measure(jail: JailKind, runs: dict[tuple[str, int], int]) -> list[dict[str, 
     return rows
 
 
-def summary(rows: list[dict[str, object]]) -> list[dict[str, object]]:
+def summary(rows: list[Row]) -> list[Row]:
     """Per kind of run: wins, the median ratio, the time per verdict."""
     table = []
     for extra in sorted({int(str(row["extra"])) for row in rows}):
@@ -128,7 +139,7 @@ def summary(rows: list[dict[str, object]]) -> list[dict[str, object]]:
     return table
 
 
-def judge_rows(rows: list[dict[str, object]], table: list[dict[str, object]]) -> list[tuple[str, bool]]:
+def judge_rows(rows: list[Row], table: list[Row]) -> list[tuple[str, bool]]:
     """Each promise with whether it was kept."""
     equal = [row for row in rows if row["extra"] == 0]
     three = [row for row in rows if row["extra"] == 30]
@@ -164,6 +175,10 @@ def main() -> int:
         help="a smaller repeat as an ordinary user in the fallback jail",
     )
     parser.add_argument("--share", type=float, default=1.0, help="do only this share of the runs")
+    parser.add_argument(
+        "--only", type=int, action="append", metavar="N", help="the verdict of this number, its row printed only"
+    )
+    add_jobs(parser)
     arguments = parser.parse_args()
     out = HERE / "results" / ("judge-noise-user.json" if arguments.ordinary_user else "judge-noise.json")
     scale = arguments.share * (0.1 if arguments.ordinary_user else 1.0)
@@ -178,6 +193,12 @@ def main() -> int:
         ("50ms", 100): 10,
     }
     runs = {key: max(round(count * scale), 3) for key, count in full.items()}
+    order = schedule(runs)
+    jail: JailKind = "fallback" if arguments.ordinary_user else best_jail()
+    if arguments.only:
+        wanted = set(arguments.only)
+        print(json.dumps(measure(jail, [each for each in order if each[0] in wanted])))
+        return 0
     load_task(HERE / "noise")  # a broken folder should fail before anything is started
     facts = {
         "machine": asdict(machine.describe()),
@@ -185,13 +206,19 @@ def main() -> int:
         "command": " ".join(["python", "benchmarks/judge_noise.py", *sys.argv[1:]]),
         "protocol": PROTOCOL,
     }
-    jail: JailKind = "fallback" if arguments.ordinary_user else best_jail()
+    told = [*(["--ordinary-user"] if arguments.ordinary_user else []), "--share", str(arguments.share)]
+
+    def work() -> int:
+        begin = time.monotonic()
+        rows = in_copies(order, told, arguments.jobs) if arguments.jobs > 1 else measure(jail, order)
+        return report(rows, facts | {"minutes": round((time.monotonic() - begin) / 60, 1)}, jail, handle)
+
     part = out.with_suffix(".part")
     with part.open("w+") as handle:
         if arguments.ordinary_user and os.getuid() == 0:
-            status = as_ordinary_user(lambda: carry_out(jail, runs, facts, handle))
+            status = as_ordinary_user(work)
         else:
-            status = carry_out(jail, runs, facts, handle)
+            status = work()
     part.replace(out)
     return status
 
@@ -208,17 +235,14 @@ def as_ordinary_user(work: Callable[[], int]) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def carry_out(jail: JailKind, runs: dict[tuple[str, int], int], facts: dict[str, object], handle: IO[str]) -> int:
-    """Measure, store, print; returns the exit status."""
-    begin = time.monotonic()
-    rows = measure(jail, runs)
+def report(rows: list[Row], facts: dict[str, object], jail: JailKind, handle: IO[str]) -> int:
+    """Store and print; returns the exit status."""
     table = summary(rows)
     promises = judge_rows(rows, table)
     result = {
         **facts,
         "jail": jail,
         "uid": "root" if os.getuid() == 0 else "ordinary",
-        "minutes": round((time.monotonic() - begin) / 60, 1),
         "summary": table,
         "promises": [{"promise": text, "kept": kept} for text, kept in promises],
         "rows": rows,
@@ -231,7 +255,7 @@ def carry_out(jail: JailKind, runs: dict[tuple[str, int], int], facts: dict[str,
     return 0 if all(kept for _, kept in promises) else 1
 
 
-def print_table(table: list[dict[str, object]]) -> None:
+def print_table(table: list[Row]) -> None:
     columns = list(table[0])
     print("| " + " | ".join(columns) + " |\n|" + "---|" * len(columns))
     for row in table:

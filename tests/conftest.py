@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
@@ -18,6 +19,24 @@ from outpace.taskfile import make_task
 
 Cli = Callable[..., tuple[int, str, str]]
 JAILS: list[JailKind] = ["bubblewrap", "fallback"]
+# With `-n auto` so many copies of the suite share it at most; each has at least two cores where there are four.
+COPIES_MOST = 8
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:  # noqa: ARG001 - the hook's own name
+    """How many copies `-n auto` makes: one core each is enough, since a judge and its worker take turns."""
+    cores = len(os.sched_getaffinity(0))
+    return max(min(cores, 2), min(cores // 2, COPIES_MOST))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give each copy cores of its own: two that timed on the same one would wait for each other all the time."""
+    copy = getattr(config, "workerinput", None)
+    if copy is not None:
+        number, copies = int(copy["workerid"].removeprefix("gw")), copy["workercount"]
+        cores = sorted(os.sched_getaffinity(0))
+        each = max(len(cores) // copies, 1)
+        os.sched_setaffinity(0, cores[number * each % len(cores) :][:each])
 
 
 def jail_or_skip(kind: JailKind) -> JailKind:

@@ -91,11 +91,10 @@ class Conversation {
         if (!draw_nonces(count)) {
             return unreadable;
         }
-        const std::uint64_t waited = delays();
+        const Delays before = delays(cpu_clock(worker_.pid));
         const bool apart = worker_.threads != 0;
         int outcome = finished;
         std::uint64_t base = worker_.kept;
-        std::uint64_t widest = 0;
         std::uint64_t begin = wall_clock();
         until_ = begin + worker_.turn_limit;
         may_fetch_ = memory_.readable();
@@ -111,14 +110,11 @@ class Conversation {
                 outcome = too_long;
                 break;
             }
-            const std::uint64_t free = wall_clock();
             // The question last: a worker that looks for it instead of the nonce must not gain by that.
             std::memcpy(worker_.output + desk_bytes, question.blank, question.blank_bytes);
             std::memcpy(worker_.input + base, question.data, question.bytes);
-            widest = setup ? widest : std::max(widest, question.bytes);
-            const std::uint64_t laid = wall_clock();
             if (apart) {
-                begin = laid;
+                begin = wall_clock();
                 signal(SIGCONT);
             }
             outcome = put(question, base, nonces_[turn->asked], turn->asked + 1 == count);
@@ -136,13 +132,8 @@ class Conversation {
                 // no signal ends: whatever it did until it had stopped counts too.
                 turn->wall += at_rest ? end - begin + (cpu_clock(worker_.pid) - spent) : wall_clock() - begin;
             }
-            const std::uint64_t heard = wall_clock();
             if (outcome == finished) {
                 outcome = take(question, answers, room, lengths, turn);
-            }
-            if (!apart) {
-                // What we copy ourselves is no waiting of the worker's.
-                turn->delay += laid - free + (wall_clock() - heard);
             }
             if (outcome != finished) {
                 break;
@@ -153,10 +144,8 @@ class Conversation {
             turn->wall += wall_clock() - begin;
         }
         turn->cpu = cpu_clock(worker_.pid);
-        turn->delay += of_others(delays() - waited, turn->asked);
+        turn->delay = delays(turn->cpu).since(before, turn->asked);
         turn->resident = resident_bytes(worker_.pid);
-        // The other worker maps the same input pages: it must not find its next questions there.
-        std::memset(worker_.input + std::min(base, worker_.input_bytes), 0, widest);
         return outcome == finished && (!stopped || turn->cpu == 0) ? speaks : outcome;
     }
 
@@ -280,7 +269,7 @@ class Conversation {
             return no_room;
         }
         std::byte* answer = answers + turn->used;
-        if (!copy_answer(answer, bytes, pieces, turn)) {
+        if (!copy_answer(question, answer, bytes, pieces, turn)) {
             return unreadable_answer;
         }
         if (!fixed) {
@@ -295,33 +284,48 @@ class Conversation {
         return finished;
     }
 
-    // What the worker waited for a core, and what we did. Where we take turns on one, we wait while the
-    // worker works: that is no delay of anybody's, and cannot be told from one.
-    std::uint64_t delays() const {
-        return run_delay(name_) + (worker_.replies != 0 ? 0 : run_delay("thread-self"));
-    }
+    // What both worked and waited for a core.
+    struct Delays {
+        std::uint64_t worked;
+        std::uint64_t waited;
+        std::uint64_t own_work;
+        std::uint64_t own_wait;
 
-    // Of that, what others are to blame for. In a handover the worker waits for us now and then, or we for
-    // it, as the scheduler likes: that depends on how long calls take, and would favour the longer ones.
-    std::uint64_t of_others(std::uint64_t delay, std::uint64_t questions) const {
-        const std::uint64_t handing_over = worker_.replies != 0 ? questions * handover : 0;
-        return delay - std::min(delay, handing_over);
+        // How much of the time since then, over so many questions, the worker neither worked nor slept. On
+        // one core the one waits while the other works, and that is in the other's work already: woken in the
+        // middle of a system call of ours, the worker waits for its end, or lets us wait for its whole call.
+        std::uint64_t since(const Delays& then, std::uint64_t questions) const {
+            const std::uint64_t theirs = waited - then.waited;
+            const std::uint64_t ours = own_wait - then.own_wait;
+            return own_work - then.own_work + (theirs - std::min(theirs, questions * handover)) +
+                   (ours - std::min(ours, worked - then.worked));
+        }
+    };
+    Delays delays(std::uint64_t worked) const {
+        return {worked, run_delay(name_), own_cpu_clock(), run_delay("thread-self")};
     }
 
     // Copies an answer out of the region, and what lies elsewhere in the worker's memory from there; behind
     // it stands where those pieces belong, for whoever reads it. Room that is left for them in the region is
     // not copied: it would only drive other things from the caches.
-    bool copy_answer(std::byte* answer, std::uint64_t bytes, std::uint64_t pieces, Turn* turn) {
-        const std::byte* region = worker_.output + desk_bytes;
+    bool copy_answer(const Question& question, std::byte* answer, std::uint64_t bytes, std::uint64_t pieces,
+                     Turn* turn) {
+        std::byte* region = worker_.output + desk_bytes;
         std::uint64_t done = 0;
         std::vector<Range> places;
+        const auto copy_until = [&](std::uint64_t end) {
+            std::memcpy(answer + done, region + done, end - done);
+            if (question.answer_bytes == any_length) {
+                memory_.spoil(region + done, end - done);  // others begin anew with a blank
+            }
+        };
         for (std::uint64_t index = 0; index < pieces; ++index) {
             Piece piece;
             std::memcpy(&piece, worker_.output + pieces_at + index * sizeof piece, sizeof piece);
             if (piece.offset < done || piece.offset > bytes || piece.bytes > bytes - piece.offset) {
                 return false;
             }
-            std::memcpy(answer + done, region + done, piece.offset - done);
+            copy_until(piece.offset);
             std::uint64_t address = 0;
             if (!memory_.read(&address, piece.pointer, sizeof address) ||
                 !memory_.fetch(answer + piece.offset, address, piece.bytes, &turn->faults)) {
@@ -334,8 +338,8 @@ class Conversation {
             std::memcpy(answer + bytes + index * sizeof range, &range, sizeof range);
             done = piece.offset + piece.bytes;
         }
-        std::memcpy(answer + done, region + done, bytes - done);
-        // What was fetched was given away: neither the worker nor what it serves may rely on it any more.
+        copy_until(bytes);
+        // What was answered was given away: neither the worker nor what it serves may rely on it any more.
         return are_apart(places) && std::all_of(places.begin(), places.end(), [this](const Range& place) {
                    return memory_.spoil(place.offset, place.bytes);
                });

@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <functional>
+#include <random>
 #include <vector>
 
 namespace outpace {
@@ -61,18 +63,37 @@ bool Memory::fetch(std::byte* to, std::uint64_t address, std::uint64_t bytes,
 }
 
 bool Memory::spoil(std::uint64_t address, std::uint64_t bytes) {
-    const std::uint64_t size = std::min(bytes, page);
-    const std::uint64_t windows = std::min((bytes + page - 1) / page, most_windows);
-    std::generate(chance_.begin(), chance_.end(), std::ref(draw_));
-    std::vector<iovec> here(windows, iovec{chance_.data(), size});
-    std::vector<iovec> there;
-    for (std::uint64_t window = 0; window < windows; ++window) {
-        const std::uint64_t at =
-            windows < most_windows ? std::min(window * page, bytes - size) : draw_() % (bytes - size + 1);
-        there.push_back({reinterpret_cast<void*>(address + at), size});
+    // As many pieces as the kernel takes at once.
+    constexpr std::size_t most_pieces = 1024;
+    Chance& from = chance();
+    while (bytes != 0) {
+        const std::uint64_t part = std::min(bytes, most_pieces * sizeof from);
+        std::vector<iovec> here((part + sizeof from - 1) / sizeof from, iovec{from.data(), sizeof from});
+        here.back().iov_len = part - (here.size() - 1) * sizeof from;
+        const iovec there{reinterpret_cast<void*>(address), part};
+        if (process_vm_writev(pid_, here.data(), here.size(), &there, 1, 0) != static_cast<ssize_t>(part)) {
+            return false;
+        }
+        address += part;
+        bytes -= part;
     }
-    return process_vm_writev(pid_, here.data(), windows, there.data(), windows, 0) ==
-           static_cast<ssize_t>(windows * size);
+    return true;
+}
+
+void Memory::spoil(std::byte* begin, std::uint64_t bytes) {
+    const Chance& from = chance();
+    for (std::uint64_t done = 0; done < bytes; done += sizeof from) {
+        std::memcpy(begin + done, from.data(), std::min(bytes - done, sizeof from));
+    }
+}
+
+Memory::Chance& Memory::chance() {
+    if (chance_ == nullptr) {
+        chance_ = std::make_unique<Chance>();
+        std::mt19937_64 draw(std::random_device{}());
+        std::generate(chance_->begin(), chance_->end(), std::ref(draw));
+    }
+    return *chance_;
 }
 
 // Whether none of these pages are a file's or shared: the same page may then stand in many places, or hold an

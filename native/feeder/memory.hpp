@@ -4,7 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <random>
+#include <memory>
 #include <string>
 
 #include "../launcher/descriptor.hpp"
@@ -24,21 +24,25 @@ class Memory {
     // lie in private memory of the worker's.
     bool fetch(std::byte* to, std::uint64_t address, std::uint64_t bytes, std::uint64_t* untouched) const;
 
-    // Writes chance over parts of an array that was fetched, as whoever it was given to may do: nobody can
-    // rely on it any more. False where it cannot be written to.
+    // Writes over all of an array that was fetched, as whoever it was given to may do: nobody can rely on it
+    // any more. All of it, because what is spoiled in parts can be mended. False where it cannot be written
+    // to.
     bool spoil(std::uint64_t address, std::uint64_t bytes);
+
+    // The same to an answer that was copied out of the region.
+    void spoil(std::byte* begin, std::uint64_t bytes);
 
   private:
     static constexpr std::uint64_t page = 4096;
-    // More would only take longer: whoever relies on an array relies on all of it.
-    static constexpr std::uint64_t most_windows = 16;
+    using Chance = std::array<std::uint64_t, 16 * page / sizeof(std::uint64_t)>;
 
+    // Drawn when it is first needed, and used again and again: nothing is left for it to be taken off from.
+    Chance& chance();
     bool own(std::uint64_t address, std::uint64_t bytes) const;
 
     std::int32_t pid_;
     Descriptor pages_;  // what the kernel says of its pages
-    std::mt19937_64 draw_{std::random_device{}()};
-    std::array<std::uint64_t, page / sizeof(std::uint64_t)> chance_;
+    std::unique_ptr<Chance> chance_;
 };
 
 }  // namespace outpace

@@ -43,6 +43,10 @@ std::uint64_t cpu_clock(std::int32_t pid) {
     return nanoseconds((~pid << 3) | 2);
 }
 
+std::uint64_t own_cpu_clock() {
+    return nanoseconds(CLOCK_THREAD_CPUTIME_ID);
+}
+
 std::uint64_t run_delay(const std::string& process) {
     unsigned long long running = 0;
     unsigned long long waiting = 0;

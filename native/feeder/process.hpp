@@ -12,6 +12,9 @@ std::uint64_t wall_clock();
 // CPU time of a process, all of its threads together; 0 when it is gone.
 std::uint64_t cpu_clock(std::int32_t pid);
 
+// CPU time of the calling thread.
+std::uint64_t own_cpu_clock();
+
 // How long a process or thread, as /proc names it, had to wait for a core.
 std::uint64_t run_delay(const std::string& process);
 

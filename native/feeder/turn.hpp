@@ -51,7 +51,7 @@ struct Range {
 struct Turn {
     std::uint64_t wall;
     std::uint64_t cpu;         // the worker's clock at the end, since it began to live
-    std::uint64_t delay;       // what worker and feeder waited for a core, or the feeder copied meanwhile
+    std::uint64_t delay;       // when the worker neither worked nor slept: others worked, the feeder for one
     std::uint64_t resident;    // bytes of memory at the end
     std::uint64_t asked;       // questions that were answered
     std::uint64_t used;        // bytes of `answers`

@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -125,13 +127,19 @@ class Loader {
     }
 
     void take_standard_input(std::string_view bytes) {
-        Descriptor file(memfd_create("stdin", MFD_CLOEXEC));
+        const Descriptor file(memfd_create("stdin", MFD_CLOEXEC | MFD_ALLOW_SEALING));
         if (!file.open()) {
             failed(index_, "cannot make standard input");
         }
         write_whole(file.number(), bytes, index_);
-        lseek(file.number(), 0, SEEK_SET);
-        call_.standard_input = std::move(file);
+        // For good: a call can open /dev/stdin as it likes.
+        constexpr int seals = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+        // Opened anew, because older kernels let no call map a sealed one that is open for writing.
+        const std::string path = "/proc/self/fd/" + std::to_string(file.number());
+        call_.standard_input = Descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+        if (fcntl(file.number(), F_ADD_SEALS, seals) != 0 || !call_.standard_input.open()) {
+            failed(index_, "cannot seal standard input");
+        }
     }
 
     void take_file(const std::string& path, std::string_view bytes, mode_t mode) {
@@ -140,7 +148,7 @@ class Loader {
                 failed(index_, "cannot make the folder of " + path);
             }
         }
-        const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+        const int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
         Descriptor file(openat(call_.folder.number(), path.c_str(), flags, 0600));
         if (!file.open()) {
             failed(index_, "cannot make the file " + path);
@@ -149,7 +157,7 @@ class Loader {
         if (fchmod(file.number(), mode) != 0) {
             failed(index_, "cannot set the mode of " + path);
         }
-        call_.files.push_back({path, std::move(file)});
+        call_.files.push_back({path, std::move(file), bytes});
     }
 
     void take_argument(std::string_view bytes) {
@@ -165,6 +173,23 @@ class Loader {
 };
 
 }  // namespace
+
+bool Given::unchanged() const {
+    struct stat status = {};
+    if (fstat(file.number(), &status) != 0 || static_cast<std::uint64_t>(status.st_size) != content.size()) {
+        return false;
+    }
+    std::array<char, 1 << 16> part;
+    for (std::size_t done = 0; done < content.size();) {
+        const std::size_t wanted = std::min(part.size(), content.size() - done);
+        const ssize_t got = pread(file.number(), part.data(), wanted, static_cast<off_t>(done));
+        if (got <= 0 || std::memcmp(part.data(), content.data() + done, static_cast<std::size_t>(got)) != 0) {
+            return false;
+        }
+        done += static_cast<std::size_t>(got);
+    }
+    return true;
+}
 
 CallFolders::CallFolders() {
     const char* temporary = std::getenv("TMPDIR");

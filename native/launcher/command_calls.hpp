@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "channel.hpp"
@@ -23,6 +24,11 @@ struct Trouble {
 struct Given {
     std::string name;
     Descriptor file;
+    std::string_view content;  // in the input region
+
+    // Whether it still is what was given. Whoever works in his input's place saves memory that his caller has
+    // to spend, and his caller wants the input again.
+    bool unchanged() const;
 };
 
 struct CommandCall {

@@ -20,6 +20,10 @@
 #include "failure.hpp"
 #include "system_calls.hpp"
 
+#ifndef MADV_COLD
+#define MADV_COLD 20
+#define MADV_PAGEOUT 21
+#endif
 #ifndef PR_SET_VMA
 #define PR_SET_VMA 0x53564d41
 #endif
@@ -63,6 +67,19 @@ void add_prctl(Policy& policy) {
                    refuse(EINVAL));
 }
 
+// What is in the system's page cache is everybody's: who throws a file out of it makes its rival read from
+// the disk. Advice may be passed over, so that nobody who means well notices.
+void add_file_advice(Policy& policy) {
+    policy.depends(__NR_fadvise64, {when_equal(3, POSIX_FADV_DONTNEED, refuse(0))}, allow);
+}
+
+// The same through a mapping. Older kernels know neither.
+void add_memory_advice(Policy& policy) {
+    policy.depends(__NR_madvise,
+                   {when_equal(2, MADV_COLD, refuse(EINVAL)), when_equal(2, MADV_PAGEOUT, refuse(EINVAL))},
+                   allow);
+}
+
 // Without children there is nobody to signal but oneself. Where the jail has no pid namespace, the judge
 // would be within reach.
 void add_signalling(Policy& policy, bool fork, Action refusal) {
@@ -86,6 +103,7 @@ void add_descriptor_control(Policy& policy, Action refusal) {
 void add_worker_rules(Policy& policy, bool threads) {
     add_clone(policy, false, threads, trap);
     add_prctl(policy);
+    add_memory_advice(policy);
     add_signalling(policy, false, trap);
     policy.always(allow, computing);
     policy.depends(__NR_rt_sigaction, {when_equal(0, SIGSYS, refuse(EPERM))}, allow);
@@ -93,6 +111,7 @@ void add_worker_rules(Policy& policy, bool threads) {
     policy.always(refuse(ENOTTY), {__NR_ioctl});
 }
 
+constexpr std::uint32_t dont_cache = 0x80;
 constexpr std::uint32_t writing_flags = O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | O_APPEND;
 
 }  // namespace
@@ -103,6 +122,12 @@ std::vector<sock_filter> program_filter(const ProgramRights& rights) {
     add_clone(policy, rights.fork, rights.threads || rights.fork, refusal);
     add_limits(policy, refusal);
     add_prctl(policy);
+    add_memory_advice(policy);
+    add_file_advice(policy);
+    // RWF_DONTCACHE, since Linux 6.14: what was read leaves the page cache.
+    for (const int call : {__NR_preadv2, __NR_pwritev2}) {
+        policy.depends(call, {when_any_bit(5, dont_cache, refuse(EOPNOTSUPP))}, allow);
+    }
     add_signalling(policy, rights.fork, refusal);
     add_descriptor_control(policy, refusal);
     if (rights.only_path != nullptr) {
@@ -120,7 +145,8 @@ std::vector<sock_filter> program_filter(const ProgramRights& rights) {
     policy.always(rights.fork ? allow : refusal, timers);
     // A pair of connected sockets reaches nobody but one's own children. Cargo and Node start them with one.
     policy.depends(__NR_socketpair, {when_not_equal(0, AF_UNIX, refusal)}, rights.fork ? allow : refusal);
-    policy.always(rights.fork ? allow : refusal, {__NR_shutdown});
+    // With a message whoever gets it can be given open files, and has to close them.
+    policy.always(rights.fork ? allow : refusal, {__NR_shutdown, __NR_sendmsg});
     policy.always(allow, computing);
     policy.always(allow, looking);
     policy.always(allow, programs);
@@ -136,6 +162,7 @@ std::vector<sock_filter> loading_filter(bool threads) {
     add_worker_rules(policy, threads);
     add_limits(policy, trap);
     add_descriptor_control(policy, trap);
+    add_file_advice(policy);
     // __O_TMPFILE contains O_DIRECTORY, but always comes with a writing flag.
     policy.depends(__NR_openat, {when_any_bit(2, writing_flags, refuse(EACCES))}, allow);
 #if defined(__x86_64__)

@@ -132,7 +132,7 @@ class CommandServer {
         if ((request.flags & is_setup) != 0) {
             throw Trouble{Status::fault, 0, "a command has no set-up"};
         }
-        const auto calls = load_command_calls(request, input_, folders_);
+        auto calls = load_command_calls(request, input_, folders_);
         given_ = 0;
         usage_at_ = nowhere;
         for (std::uint32_t index = 0; index < calls.size(); ++index) {
@@ -141,6 +141,7 @@ class CommandServer {
         // Whoever leaves files behind has them removed at his own cost.
         const std::uint64_t cpu_before = own_cpu();
         const std::uint64_t wall_before = wall_clock();
+        calls.clear();  // what they were given goes only with our descriptors
         if (!folders_.clear()) {
             throw Trouble{Status::call_failed, 0, "a call left files behind that cannot be removed"};
         }
@@ -202,9 +203,28 @@ class CommandServer {
         // Taken when all of it is dead, so that nothing is gained by ending before the work does.
         const std::uint64_t usage[3] = {cpu_of_children() - cpu_before, wall_clock() - wall_before, delay};
         pass_on(words);
+        refuse_changes(call, index);
         for (const auto& part : call.results) {
             give_result(part, call, captured, status, usage);
         }
+    }
+
+    // A given file that a call changes is part of its answer, or it has spoiled what is its caller's.
+    void refuse_changes(const CommandCall& call, std::uint32_t index) const {
+        for (const auto& given : call.files) {
+            const auto gives_it_back = [this, &given](const Part& part) {
+                return part.kind == static_cast<std::uint32_t>(PartKind::output_file) &&
+                       name_of(part) == given.name;
+            };
+            if (std::none_of(call.results.begin(), call.results.end(), gives_it_back) && !given.unchanged()) {
+                throw Trouble{Status::call_failed, index,
+                              "it changed its input file " + given.name + ", which is not among the outputs"};
+            }
+        }
+    }
+
+    std::string name_of(const Part& part) const {
+        return {reinterpret_cast<const char*>(input_.base + part.name_offset), part.name_bytes};
     }
 
     // Standard output as a call gets it. It could not map a pipe or most files either.
@@ -253,8 +273,7 @@ class CommandServer {
             case PartKind::standard_output:
                 return give_content(captured, part.out_bytes, call, {});
             case PartKind::output_file: {
-                const std::string name(reinterpret_cast<const char*>(input_.base + part.name_offset),
-                                       part.name_bytes);
+                const std::string name = name_of(part);
                 return give_content(open_output(call.folder, name), part.out_bytes, call, name);
             }
             case PartKind::exit_status: {

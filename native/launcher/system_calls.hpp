@@ -25,8 +25,8 @@ namespace outpace::system_calls {
 // What computing takes: memory, clocks, threads' own affairs, and descriptors that are open already.
 inline const std::vector<int> computing = {
     __NR_read, __NR_write, __NR_readv, __NR_writev, __NR_lseek, __NR_fstat, __NR_newfstatat, __NR_close,
-    __NR_sendto, __NR_recvfrom, __NR_sendmsg, __NR_recvmsg,
-    __NR_mmap, __NR_munmap, __NR_mremap, __NR_mprotect, __NR_madvise, __NR_brk,
+    __NR_sendto, __NR_recvfrom, __NR_recvmsg,
+    __NR_mmap, __NR_munmap, __NR_mremap, __NR_mprotect, __NR_brk,
     __NR_futex, __NR_set_robust_list, __NR_rseq, __NR_membarrier, __NR_sched_yield, __NR_exit, __NR_exit_group,
     __NR_clock_gettime, __NR_clock_getres, __NR_gettimeofday, __NR_nanosleep, __NR_clock_nanosleep,
     // A sleeping call goes on through this one after the judge has stopped and continued the worker.
@@ -43,7 +43,7 @@ inline const std::vector<int> computing = {
 // Opening them is not listed, since that depends on how.
 inline const std::vector<int> looking = {
     __NR_pread64, __NR_preadv, __NR_faccessat, __NR_faccessat2, __NR_readlinkat, __NR_statx, __NR_statfs,
-    __NR_fstatfs, __NR_getdents64, __NR_getcwd, __NR_dup, __NR_fadvise64, __NR_mincore,
+    __NR_fstatfs, __NR_getdents64, __NR_getcwd, __NR_dup, __NR_mincore,
     __NR_set_tid_address, __NR_get_robust_list, __NR_getuid, __NR_geteuid, __NR_getgid, __NR_getegid,
     __NR_sched_getscheduler, __NR_sched_getparam, __NR_getpriority, __NR_times,
 #if defined(__x86_64__)
@@ -55,7 +55,7 @@ inline const std::vector<int> looking = {
 inline const std::vector<int> programs = {
     // files
     __NR_openat, __NR_openat2, __NR_close_range, __NR_dup3, __NR_pipe2, __NR_memfd_create, __NR_umask,
-    __NR_pwrite64, __NR_pwritev, __NR_preadv2, __NR_pwritev2, __NR_sendfile, __NR_copy_file_range,
+    __NR_pwrite64, __NR_pwritev, __NR_sendfile, __NR_copy_file_range,
     __NR_fsync, __NR_fdatasync, __NR_msync, __NR_truncate, __NR_ftruncate, __NR_readahead,
     __NR_flock, __NR_chdir, __NR_fchdir, __NR_mkdirat, __NR_mknodat, __NR_unlinkat, __NR_symlinkat,
     __NR_linkat, __NR_renameat2, __NR_utimensat, __NR_fchmod, __NR_fchmodat, __NR_fchown, __NR_fchownat,

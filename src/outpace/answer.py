@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import PurePosixPath
 
 from outpace import edits
-from outpace.candidate import Candidate, forbidden_change, with_fixed_flags
+from outpace.candidate import Candidate, forbidden_change, in_order
 from outpace.edits import EditError
 from outpace.shown import shown
 from outpace.task import Task
@@ -247,7 +247,7 @@ def _candidate(code: _Code, task: Task, parent: Candidate) -> Candidate:
         size = len(files[name].encode())
         if size > MAX_FILE_BYTES:
             raise EditError(f"{name} has {size} bytes, more than the {MAX_FILE_BYTES} allowed; make it smaller")
-    return Candidate(files, parent.flags if code.flags is None else with_fixed_flags(task, _flags(code.flags)))
+    return Candidate(files, parent.flags if code.flags is None else in_order(task, _flags(code.flags)))
 
 
 def _by_file(code: _Code, task: Task) -> dict[tuple[str, str], list[_Fence]]:

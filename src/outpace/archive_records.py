@@ -118,7 +118,7 @@ def unpack_candidate(row: Sequence[Any]) -> Candidate:
 def pack_samples(buckets: Iterable[Bucket]) -> bytes:
     """Buckets as JSON, not yet compressed: JSON integers have no limit, so 64-bit seeds are safe."""
     rows = [
-        [b.seed, _flat(b.reference), _flat(b.candidate), _numbers(b.again), b.converting, b.span]
+        [b.seed, _flat(b.reference), _flat(b.candidate), _numbers(b.again), b.converting, b.span, b.block]
         + ([_numbers(b.reference.late), _numbers(b.candidate.late)] if b.span is Span.LONG else [])
         for b in buckets
     ]
@@ -136,13 +136,14 @@ def _bucket(
     candidate: list[int],
     again: list[int],
     converting: int,
-    # Archives of earlier versions have no span; all of their buckets are looks.
+    # Archives of earlier versions have no span; all of their buckets are looks. Later ones have no block.
     span: str = Span.BRIEF,
-    *late: list[int],
+    *more: Any,
 ) -> Bucket:
-    halves = late or ((), ())
+    block, halves = (more[0], more[1:]) if more and isinstance(more[0], int) else (1, more)
+    halves = halves or ((), ())
     both = _life(reference, halves[0]), _life(candidate, halves[1])
-    return Bucket(*both, seed, Sample(*again), converting, Span(span))
+    return Bucket(*both, seed, Sample(*again), converting, Span(span), block)
 
 
 def _flat(life: Life) -> list[int]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from outpace.c_literals import Literals, literals
 from outpace.judge.abi import C_TYPES
 
 _QUALIFIERS = {
@@ -77,11 +78,13 @@ class CFunction:
     body: str
     line: int
     head: str
+    # What it and all that it uses in these texts name.
+    literals: Literals = Literals()
 
 
 def find_function(name: str, source: str, others: Iterable[str] = (), *, cpp: bool = False) -> CFunction | None:
     """The definition of `name` in `source`; `others` are the headers that its types may come from."""
-    code = blanked(source)
+    code, others = blanked(source), list(others)
     types = Types([source, *others])
     for match in re.finditer(rf"\b{re.escape(name)}\s*\(", code):
         inside_end = _closing(code, match.end() - 1, "(", ")")
@@ -113,6 +116,7 @@ def find_function(name: str, source: str, others: Iterable[str] = (), *, cpp: bo
             body=code[brace : _closing(code, brace, "{", "}")],
             line=code.count("\n", 0, match.start()) + 1,
             head=" ".join(code[match.start() - len(head) : inside_end].split()),
+            literals=literals(name, source, others),
         )
     return None
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import io
+import tokenize
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -52,9 +54,20 @@ def forbidden_change(task: Task, candidate: Candidate) -> str:
             return f"{name} is missing from the candidate"
         if not candidate.files[name].isascii() and _half_letter(candidate.files[name]):
             return f"{name} holds half a letter (a lone surrogate), which no file can"
+        if name.endswith(".py") and (_encoding(candidate.files[name]) not in ("utf-8", _encoding(task.text(name)))):
+            return f"{name} names an encoding of its own in its first two lines; sources are UTF-8"
         if has_regions(task.text(name)) and (reason := _outside_regions(candidate.files[name], task.text(name))):
             return f"{name} {reason}"
     return _forbidden_flag(task, candidate.flags)
+
+
+def _encoding(text: str) -> str:
+    """As what Python reads a source: another encoding gives fixed lines and comments another meaning."""
+    try:
+        found, _ = tokenize.detect_encoding(io.BytesIO(text.encode("utf-8", "replace")).readline)
+    except SyntaxError:
+        return "unknown"
+    return "utf-8" if found in ("utf-8-sig", "ascii") else found
 
 
 def _half_letter(text: str) -> bool:
@@ -95,9 +108,24 @@ def fixed_flags(task: Task) -> tuple[str, ...]:
     return tuple(flag for flag in task.build.flags if flag not in choices)
 
 
-def with_fixed_flags(task: Task, flags: tuple[str, ...]) -> tuple[str, ...]:
-    """These flags, with those that are no choice put first where they were left out."""
-    return (*(flag for flag in fixed_flags(task) if flag not in flags), *flags)
+def in_order(task: Task, flags: tuple[str, ...]) -> tuple[str, ...]:
+    """These flags and the fixed ones, in the one order in which a compiler sees them.
+
+    A choice stands where the task has one of its group, or else last. To a compiler the order may mean something
+    (`-fno-associative-math -ffast-math`); were it free, it would be a choice that the search for the best flags lacks.
+    """
+    group_of = {flag: n for n, group in reversed(list(enumerate(task.build.flag_choices))) for flag in group}
+    fixed = fixed_flags(task)
+    chosen: dict[int, list[str]] = {}
+    for flag in dict.fromkeys(flag for flag in flags if flag in group_of):
+        chosen.setdefault(group_of[flag], []).append(flag)
+    ordered: list[str] = []
+    for flag in task.build.flags:
+        ordered += chosen.pop(group_of[flag], []) if flag in group_of else [flag]
+    for number in sorted(chosen):
+        ordered += chosen[number]
+    # What the task does not allow is kept, for whoever refuses it by name.
+    return (*ordered, *(flag for flag in flags if flag not in group_of and flag not in fixed))
 
 
 def has_regions(text: str) -> bool:

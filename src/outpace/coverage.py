@@ -44,7 +44,8 @@ def unreached(task: Task, inputs: Sequence[Input], setup: Input | None, jail: Ja
     # Not optimised: what is merged or moved has no line any more.
     flags = (*(flag for flag in task.build.flags if not flag.startswith("-O")), "-O0", "--coverage")
     objects = tuple(f"{name}.o" for name in own)
-    link = (task.build.compiler or "cc", *flags, "-o", _PROGRAM, *task.build.sources, *objects, "-lm", "-lpthread")
+    sources = (*task.build.glue, *task.build.sources)
+    link = (task.build.compiler or "cc", *flags, "-o", _PROGRAM, *sources, *objects, "-lm", "-lpthread")
     script = (
         f"./{_PROGRAM} {_INPUTS} {_ANSWERS} 165 2>/dev/null; gcov --json-format --stdout *.gcda > {_REPORT} 2>/dev/null"
     )

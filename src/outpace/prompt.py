@@ -62,7 +62,8 @@ def render(
 def _entry(task: Task) -> str:
     entry = task.entry
     if entry.kind == "c":
-        lines = [f"The judge calls `{entry.function}` (C ABI)."]
+        aligned = f"at multiples of {entry.align} bytes" if entry.align else "wherever their elements may"
+        lines = [f"The judge calls `{entry.function}` (C ABI). Arrays begin {aligned}."]
     elif entry.kind == "python":
         packages = ", ".join(task.environment.packages) or "the standard library alone"
         lines = [f"The judge calls `{entry.function}` in `{entry.module}`; it may import {packages}."]
@@ -71,7 +72,7 @@ def _entry(task: Task) -> str:
     if entry.setup:
         lines.append(
             f"Before that it calls `{entry.setup}` once per process; "
-            "that is not timed, but may take only little longer than the reference's."
+            "what that takes longer than the reference's is charged, spread over the calls of a process."
         )
     if task.build.compiler:
         lines.append(f"It is built with `{task.build.compiler} {' '.join(task.build.flags)}`.")

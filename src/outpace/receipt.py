@@ -15,7 +15,7 @@ from typing import Any
 
 from outpace import __version__
 from outpace.candidate import Candidate, forbidden_change, reference, same_sources
-from outpace.errors import ReceiptError
+from outpace.errors import ReceiptError, TaskError
 from outpace.judge import statistics
 from outpace.judge.accounts import reckon
 from outpace.judge.baseline import Beside
@@ -24,7 +24,7 @@ from outpace.machine import Load, Machine
 from outpace.task import Task
 from outpace.taskfile import make_task
 
-FORMAT = 4
+FORMAT = 5
 # A receipt of a long run holds some hundred kilobytes; more than this is not a receipt.
 _SIZE_LIMIT = 64 << 20
 
@@ -190,12 +190,12 @@ def unpacked(content: bytes, path: Path) -> Receipt:
 def _receipt(path: Path, body: dict[str, Any]) -> Receipt:
     files = {str(name): base64.b64decode(packed["base64"]) for name, packed in body["task"]["files"].items()}
     for name, stored in body["task"]["files"].items():
-        parts = Path(name).parts
-        if Path(name).is_absolute() or ".." in parts:
-            raise ReceiptError(f"{path} names a file outside its folder: {name}")
         if hashlib.sha256(files[name]).hexdigest() != stored["sha256"]:
             raise ReceiptError(f"{path}: the stored {name} does not match its hash")
-    task = make_task(Path(path.stem), files)
+    try:
+        task = make_task(Path(path.stem), files)
+    except TaskError as error:
+        raise ReceiptError(f"{path} holds a task that cannot be judged: {error}") from None
     candidate = Candidate(dict(body["candidate"]["files"]), tuple(body["candidate"]["flags"]))
     if (task.hash, candidate.hash) != (body["task"]["hash"], body["candidate"]["hash"]):
         raise ReceiptError(f"{path}: the stored sources do not match their hash")
@@ -285,18 +285,23 @@ def _bucket_row(bucket: Bucket) -> dict[str, Any]:
         "again": dataclasses.astuple(bucket.again),
         "converting": bucket.converting,
         "span": bucket.span,
+        "block": bucket.block,
     }
 
 
 def _bucket(row: dict[str, Any]) -> Bucket:
-    return Bucket(
+    found = Bucket(
         _life(row["reference"]),
         _life(row["candidate"]),
         row["seed"],
         _sample(row["again"]),
         _nanoseconds(row["converting"]),
         Span(row["span"]),
+        _nanoseconds(row["block"]),
     )
+    if found.block < 1 or any(len(life.turns) % found.block for life in (found.reference, found.candidate)):
+        raise ValueError(f"{len(found.reference.turns)} timed turns in blocks of {found.block}")
+    return found
 
 
 def _life_row(life: Life) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from outpace.judge import redteam
 from outpace.judge.build import BuildPlan, build
 from outpace.judge.compare import difference
 from outpace.judge.cores import exclusive, kept_off, timing_cores
+from outpace.judge.interview import Interview
 from outpace.judge.jail import JailKind
 from outpace.judge.timing import Stopwatch
 from outpace.judge.verdict import Outcome
@@ -33,7 +34,9 @@ SHORT, LONG = 100e-6, 20e-3
 SMALLEST, LARGEST, GROWTH, SHRINKING = 4, 1 << 16, 8, 4
 # Making an input may not take much longer than using it: each timed call needs a fresh one.
 MAKING = 5e-3
-_INPUTS = 8
+_INPUTS, _MORE_INPUTS = 8, 40
+# Calls in a turn of those that only have to go well.
+TURN = 16
 
 
 @dataclass(frozen=True)
@@ -60,26 +63,41 @@ class Rehearsal:
             domain = ProgramDomain(task)
             program = domain.program(self.jail, self._folder(domain.build_plan(reference(task))))
             cores = timing_cores(task.limits.threads)
-            watch = Stopwatch(domain, self.jail, (program, program), cores, int.from_bytes(os.urandom(8), "little"))
+            ask = Interview(domain, self.jail, (program, program), cores, int.from_bytes(os.urandom(8), "little"))
             with exclusive(cores), kept_off(cores):
-                inputs = watch.some_inputs(_INPUTS)
-                answered = list(zip(inputs, watch.reference_answers(inputs), strict=True))
-                problems = [*redteam.weaknesses(domain, answered, watch.doubts.moved), *_unseen(answered)]
-                if problems:
-                    return Rehearsed(problem="; ".join(problems))
-                plan = watch.rehearse()
+                if problem := _weak(ask):
+                    return Rehearsed(problem=problem)
+                plan = Stopwatch(ask).rehearse()
             begin = time.perf_counter()
             domain.make_input(np.random.default_rng(0))
             return Rehearsed(plan.seconds / task.timing.bundle, time.perf_counter() - begin)
-        except Failed as failure:
-            return Rehearsed(problem=f"{failure.outcome}: {failure.reason}")
-        except HarnessError as error:
-            # A reference that runs past the limit counts as a fault of the machine, for there it mostly is one.
-            if Outcome.TIMED_OUT not in str(error):
-                raise
-            return Rehearsed(problem=str(error), slow=True)
-        except TaskError as error:
-            return Rehearsed(problem=str(error))
+        except (Failed, HarnessError, TaskError) as error:
+            return _problem(error)
+
+    def weakness(self, task: Task) -> Rehearsed:
+        """The problem that some calls of the reference show, if any; nothing is timed."""
+        try:
+            with self._untimed(ProgramDomain(task)) as ask:
+                return Rehearsed(problem=_weak(ask, _MORE_INPUTS))
+        except (Failed, HarnessError, TaskError) as error:
+            return _problem(error)
+
+    def turns(self, task: Task, seconds: float) -> tuple[list[Any], list[float]]:
+        """The reference's answers to as many inputs as so many seconds are enough for, and what each turn of it took.
+
+        A turn is of `TURN` calls, and on a core that may not be quiet.
+        """
+        with self._untimed(ProgramDomain(task)) as ask:
+            rng, _ = ask.chance()
+            inputs, times = ask.fresh(TURN, rng), []
+            end = time.perf_counter() + seconds
+            with ask.pair(rng, sides=(0,)) as pair:
+                ask.alone(pair, ask.lot(inputs, ask.setup(rng)))
+                while time.perf_counter() < end:
+                    lot = ask.lot(ask.fresh(TURN, rng))
+                    inputs += lot.inputs
+                    times.append(TURN * ask.seconds(pair.ask(0, lot).sample))
+            return ask.reference_answers(inputs), times
 
     def answers(self, task: Task, inputs: Sequence[Input]) -> list[Any]:
         """What the reference says to these inputs, FAILED where it does not get to an answer."""
@@ -97,15 +115,18 @@ class Rehearsal:
             return self.answers(task, inputs[:half]) + self.answers(task, inputs[half:])
 
     def _answered(self, domain: ProgramDomain, inputs: Sequence[Input]) -> list[Any]:
+        with self._untimed(domain) as ask:
+            return ask.reference_answers(inputs)
+
+    @contextlib.contextmanager
+    def _untimed(self, domain: ProgramDomain) -> Iterator[Interview]:
         program = domain.program(self.jail, self._folder(domain.build_plan(reference(domain.task))))
         timing = timing_cores(domain.task.limits.threads)
         # Nothing is timed here: beside the timing cores it neither waits for another judge nor disturbs one.
         cores = tuple(sorted(os.sched_getaffinity(0) - set(timing)))
-        watch = Stopwatch(
-            domain, self.jail, (program, program), cores or timing, int.from_bytes(os.urandom(8), "little")
-        )
+        ask = Interview(domain, self.jail, (program, program), cores or timing, int.from_bytes(os.urandom(8), "little"))
         with contextlib.nullcontext() if cores else exclusive(timing):
-            return watch.reference_answers(inputs)
+            yield ask
 
     def _folder(self, plan: BuildPlan) -> Path:
         key = hashlib.sha256(repr((sorted(plan.files.items()), plan.commands)).encode()).hexdigest()[:16]
@@ -140,6 +161,28 @@ def fit_size(rehearse: Callable[[int], Rehearsed], start: int) -> tuple[int, Reh
     # Of what was tried, the nearest to the middle of what is wanted.
     best = min(usable, key=lambda each: abs(np.log(usable[each].seconds / (10 * SHORT))))
     return best, usable[best]
+
+
+def _weak(ask: Interview, count: int = _INPUTS) -> str:
+    """Why the reference's answers to some inputs make no task, or ""."""
+    inputs = ask.some_inputs(count)
+    answers = ask.reference_answers(inputs)
+    if not any(difference(answers[0], answer) for answer in answers):
+        # Yes or no: the other one may be as rare as a prime.
+        more = ask.some_inputs(_MORE_INPUTS)
+        inputs, answers = [*inputs, *more], [*answers, *ask.reference_answers(more)]
+    answered = list(zip(inputs, answers, strict=True))
+    return "; ".join([*redteam.weaknesses(ask.domain, answered, ask.doubts.moved), *_unseen(answered)])
+
+
+def _problem(error: Failed | HarnessError | TaskError) -> Rehearsed:
+    if isinstance(error, Failed):
+        return Rehearsed(problem=f"{error.outcome}: {error.reason}")
+    # A reference that runs past the limit counts as a fault of the machine, for there it mostly is one.
+    slow = isinstance(error, HarnessError)
+    if slow and Outcome.TIMED_OUT not in str(error):
+        raise error
+    return Rehearsed(problem=str(error), slow=slow)
 
 
 def _unseen(answered: list[tuple[Input, Any]]) -> list[str]:

@@ -27,26 +27,39 @@ from outpace.judge.verdict import Outcome
 from outpace.judge.worker import Failed
 from outpace.task import Output, Task
 
-FLAGS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-g", "-O1")
+FLAGS = (
+    *("-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all"),
+    *("-fno-omit-frame-pointer", "-g", "-O1"),
+)
 _PROGRAM, _INPUTS, _REPORT = "outpace-checked", "outpace-inputs.bin", "outpace-report.txt"
 _ANSWERS = "outpace-answers.bin"
 # The shadow memory is reserved, not used: the jail's limit on the address space has to leave room for it.
 _SHADOW = 32 << 40
 # The calls are made twice, with fresh memory and outputs filled differently, to see whether that matters.
 _FILLS = (0xA5, 0x5A)
+NOT_FINITE, TOO_LONG = 77, 78
+# One block larger than this is memory for nothing, where the calls are small.
+_LARGEST_BLOCK = 1024
 # Instrumented code takes two to three times as long, and loading it a moment.
 _SLOWER, _START_SECONDS = 10, 20.0
 
-_DRIVER = """#include <stdint.h>
+_DRIVER = """#include <math.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 void outpace_call(const uint64_t* slots, uint64_t* result);
 @SETUP@
 
 enum { PARAMETERS = @COUNT@ };
 static const char* const names[PARAMETERS + 1] = {@NAMES@""};
+/* Which of them hold numbers that may not be finite, and whether the result is one: 4 or 8 bytes each. */
+static const int floating[PARAMETERS + 1] = {@FLOATING@0}, floating_result = @FLOATING_RESULT@;
 static unsigned char* blocks[PARAMETERS + 1];
 static uint64_t sizes[PARAMETERS + 1], shown[PARAMETERS + 1];
 static FILE* input;
@@ -64,8 +77,58 @@ static uint64_t word(void) {
     return value;
 }
 
+static int finite_all(const void* numbers, uint64_t bytes, int size) {
+    for (uint64_t at = 0; size && at + size <= bytes; at += size) {
+        float single;
+        double number;
+        memcpy(size == 4 ? (void*)&single : (void*)&number, (const char*)numbers + at, size);
+        if (!isfinite(size == 4 ? single : number)) return 0;
+    }
+    return 1;
+}
+
+/* One call in a process of its own, with so much time: 0 where it ends well, with finite numbers. */
+static int tried(const uint64_t* slots, uint64_t milliseconds) {
+    const pid_t child = fork();
+    if (child == 0) {
+        /* A timer may count the slices of a scheduler, of which two are no long time yet. */
+        const uint64_t patient = milliseconds + 20;
+        const struct itimerval limit = {{0, 0}, {patient / 1000, patient % 1000 * 1000}};
+        setitimer(ITIMER_PROF, &limit, NULL);
+        alarm(2 + milliseconds / 1000);
+        struct timespec begin, end;
+        uint64_t result = 0;
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
+        outpace_call(slots, &result);
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
+        int finite = finite_all(&result, floating_result, floating_result);
+        for (int i = 0; i < PARAMETERS; ++i) finite &= !shown[i] || finite_all(blocks[i], sizes[i], floating[i]);
+        const double took = 1e9 * (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec);
+        fprintf(stderr, "outpace-took: %.0f\\n", took);
+        _exit(took > 1e6 * (double)milliseconds ? @TOO_LONG@ : finite ? 0 : @NOT_FINITE@);
+    }
+    int status = 0;
+    if (child < 0 || waitpid(child, &status, 0) != child) exit(3);
+    fprintf(stderr, "outpace-tried: %d\\n", WIFSIGNALED(status) ? 256 + WTERMSIG(status) : WEXITSTATUS(status));
+    return WIFSIGNALED(status) ? 256 : WEXITSTATUS(status);
+}
+
+/* A rung of a ladder ends with the first failure, and a ladder with the first rung that has none. */
+static int failed, done;
+static void climbed(uint64_t place, const uint64_t* slots) {
+    static uint64_t last_ladder = -1, last_rung = -1;
+    const uint64_t ladder = place >> 1 & 0x7fff, rung = place >> 16 & 0xffff;
+    done = ladder == last_ladder && (done || (rung != last_rung && !failed));
+    failed = ladder == last_ladder && rung == last_rung && failed;
+    last_ladder = ladder, last_rung = rung;
+    if (done || failed) return;
+    failed = tried(slots, place >> 32);
+    /* A busy machine may be to blame. */
+    if (failed == @TOO_LONG@) failed = tried(slots, place >> 32);
+}
+
 int main(int count, char** arguments) {
-    if (count != 4 || (input = fopen(arguments[1], "rb")) == NULL) return 3;
+    if (count < 4 || (input = fopen(arguments[1], "rb")) == NULL) return 3;
     FILE* answers = fopen(arguments[2], "wb");
     if (answers == NULL) return 3;
     const int fill = atoi(arguments[3]);
@@ -94,7 +157,9 @@ int main(int count, char** arguments) {
         }
         fprintf(stderr, "outpace-call: %llu\\n", (unsigned long long)call);
         uint64_t result = 0;
-        if (set_up) {
+        if (count > 4) {
+            climbed(set_up, slots);
+        } else if (set_up) {
             @CALL_SETUP@
         } else {
             outpace_call(slots, &result);
@@ -132,8 +197,8 @@ def missing(compiler: str, jail: JailKind, workspace: Path) -> str:
 class Checked:
     """One task's reference, built with the sanitizers; raises Failed where it does not build that way."""
 
-    def __init__(self, task: Task, jail: JailKind, workspace: Path) -> None:
-        self._task, self._jail = task, jail
+    def __init__(self, task: Task, jail: JailKind, workspace: Path, flags: Sequence[str] = FLAGS) -> None:
+        self._task, self._jail, self._flags = task, jail, flags
         self._signature = abi.parse_declaration(task.entry.function)
         self._setup = abi.parse_declaration(task.entry.setup) if task.entry.setup else None
         self._folder = Path(tempfile.mkdtemp(prefix="sanitized-", dir=workspace))
@@ -166,20 +231,33 @@ class Checked:
             )
         return ""
 
+    def climb(self, calls: Sequence[tuple[int, int, int, Input]]) -> str:
+        """What is said to calls with their ladders, rungs and milliseconds, each in a process of its own.
+
+        A rung ends with its first failure, and a ladder with the first rung that has none.
+        """
+        data = struct.pack("<Q", len(calls)) + b"".join(
+            _call(self._signature, given, ladder << 1 | rung << 16 | limit << 32)
+            for ladder, rung, limit, given in calls
+        )
+        memory = 4 * self._task.limits.memory_mb * MIB + len(data)
+        return _run(self._jail, self._folder, {_INPUTS: data}, 60.0, memory, _FILLS[0], climbing=True)
+
     def _plan(self) -> BuildPlan:
         task = self._task
         files = {name: content for name, content in task.files.items() if name not in private_files(task)}
         files["outpace-shim.c"] = abi.shim(self._signature, self._setup).encode()
         files["outpace-driver.c"] = driver(self._signature, self._setup).encode()
         own = ("outpace-shim.c", "outpace-driver.c")
-        flags = (*reference(task).flags, *FLAGS)
+        flags = (*reference(task).flags, *self._flags)
         commands = (
-            *(("cc", *FLAGS, "-c", "-o", f"{name}.o", name) for name in own),
+            *(("cc", *self._flags, "-c", "-o", f"{name}.o", name) for name in own),
             (
                 task.build.compiler or "cc",
                 *flags,
                 "-o",
                 _PROGRAM,
+                *task.build.glue,
                 *task.build.sources,
                 *(f"{name}.o" for name in own),
                 "-lm",
@@ -196,9 +274,15 @@ def driver(entry: Signature, setup: Signature | None) -> str:
     """A program that reads calls from a file and makes them, each array in a heap block of its own."""
     count = max(len(entry.parameters), len(setup.parameters) if setup else 0)
     names = [parameter.name for parameter in entry.parameters]
+    floating = [each.dtype.itemsize if each.dtype.kind == "f" else 0 for each in entry.parameters]
+    returned = np.dtype(abi.C_TYPES[entry.returns])
     return (
         _DRIVER.replace("@COUNT@", str(count))
         .replace("@NAMES@", "".join(f'"{name}", ' for name in names))
+        .replace("@FLOATING@", "".join(f"{each}, " for each in floating))
+        .replace("@FLOATING_RESULT@", str(returned.itemsize if returned.kind == "f" else 0))
+        .replace("@NOT_FINITE@", str(NOT_FINITE))
+        .replace("@TOO_LONG@", str(TOO_LONG))
         .replace("@SETUP@", "void outpace_setup(const uint64_t* slots, uint64_t* result);" if setup else "")
         .replace("@CALL_SETUP@", "outpace_setup(slots, &result);" if setup else "return 3;")
     )
@@ -255,7 +339,7 @@ def _place(file: str, line: str) -> str:
 
 
 def _undefined(what: str) -> str:
-    if "overflow" in what or "cannot be represented" in what or "shift" in what:
+    if any(each in what for each in ("overflow", "cannot be represented", "shift", "outside the range")):
         return f"{what}, which C leaves undefined; give it smaller values in make_input, or mend the reference"
     if "misaligned" in what:
         return f"{what}, which C leaves undefined; read it with memcpy in the reference"
@@ -281,7 +365,16 @@ def _first_line(text: str) -> str:
     return next((line.strip()[:300] for line in text.splitlines() if line.strip()), "it says nothing")
 
 
-def _run(jail: JailKind, folder: Path, files: Mapping[str, bytes], seconds: float, memory: int, fill: int) -> str:
+def _run(
+    jail: JailKind,
+    folder: Path,
+    files: Mapping[str, bytes],
+    seconds: float,
+    memory: int,
+    fill: int,
+    *,
+    climbing: bool = False,
+) -> str:
     """What the checked program prints, with its status on the last line."""
     options = [
         "detect_leaks=0",  # looks at other threads with ptrace, which no jail allows, and a leak changes no answer
@@ -291,8 +384,10 @@ def _run(jail: JailKind, folder: Path, files: Mapping[str, bytes], seconds: floa
         "allocator_may_return_null=1",
         f"hard_rss_limit_mb={memory // MIB}",
         "print_legend=0",
+        *([f"max_allocation_size_mb={_LARGEST_BLOCK}"] if climbing else []),
     ]
-    script = f'"./{_PROGRAM}" {_INPUTS} {_ANSWERS} {fill} > {_REPORT} 2>&1; echo "status $?" >> {_REPORT}'
+    asked = f"{_INPUTS} {_ANSWERS} {fill}{' 1' if climbing else ''}"
+    script = f'"./{_PROGRAM}" {asked} > {_REPORT} 2>&1; echo "status $?" >> {_REPORT}'
     command = (f"ASAN_OPTIONS={':'.join(options)}", "UBSAN_OPTIONS=print_stacktrace=0", "sh", "-c", script)
     disk = 256 * MIB + 4 * sum(map(len, files.values()))
     build(jail, BuildPlan(files, (command,), _REPORT, seconds, _SHADOW, disk, show_processes=True), folder)

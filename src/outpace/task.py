@@ -38,6 +38,8 @@ class Build:
     flag_choices: tuple[tuple[str, ...], ...] = ()
     command: tuple[str, ...] = ()
     product: str = ""
+    # Of a C function: files that make a library of their own, with the task's flags, which calls what the sources make.
+    glue: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,8 @@ class Entry:
     kind: EntryKind
     function: str = ""
     setup: str = ""
+    # Bytes of which the address of every array is a multiple, in C. 0: as its elements need it.
+    align: int = 0
     module: str = ""
     command: tuple[str, ...] = ()
     # Files that a command leaves in its folder and that are part of its answer.
@@ -91,6 +95,8 @@ class Checking:
     tolerance: float = 0.0
     floor: float = 0.0
     allow_nonfinite: bool = False
+    # Whether a task's own check also gets answers of other types, keys, lengths and shapes than the reference's.
+    any_form: bool = False
 
     @property
     def agreement(self) -> str:
@@ -105,7 +111,7 @@ class Timing:
     """How sure a claim must be, how long one timed turn lasts, and what use of the code a figure stands for."""
 
     margin: float = 1.01
-    sample_ms: float = 10.0
+    sample_ms: float = 6.0
     # How many inputs are asked as one question. Above 1 the figure is a throughput: a candidate sees them together.
     bundle: int = 1
     # Calls that a process of the user's makes; once-work is spread over them. 0: what the reference makes in 10 s.

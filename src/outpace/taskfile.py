@@ -6,7 +6,8 @@ import dataclasses
 import math
 import re
 import tomllib
-from pathlib import Path
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import msgspec
@@ -19,6 +20,10 @@ from outpace.lines import has_lone_return, lines
 
 # A task's folder holds sources, not data: inputs are made by judge.py from a seed.
 _FOLDER_LIMIT = 4 << 20
+# What Linux takes as a name, and as a path below a build's folder.
+_NAME_LIMIT, _PATH_LIMIT = 255, 1000
+# Bytes that arrays may be promised to be aligned to.
+_ALIGNMENTS = (1, 2, 4, 8, 16, 32, 64)
 _SKIPPED = {"__pycache__", ".outpace", ".git", "build"}
 _DEFAULT_COMPILERS = {".c": "cc", ".cpp": "c++", ".cc": "c++", ".cxx": "c++"}
 
@@ -65,7 +70,7 @@ def make_task(folder: Path, files: dict[str, bytes]) -> parts.Task:
     except (msgspec.ValidationError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise TaskError(f"{folder / 'task.toml'}: {error}") from None
     task = _with_defaults(task)
-    problem = _problem(task)
+    problem = _name_problem(files) or _problem(task)
     if problem:
         raise TaskError(f"{folder / 'task.toml'}: {problem}")
     return task
@@ -111,17 +116,36 @@ def _with_defaults(task: parts.Task) -> parts.Task:
     return dataclasses.replace(task, build=build)
 
 
+def _name_problem(files: Iterable[str]) -> str:
+    """Why files of these names cannot be laid out in one folder; they may come from a stranger's receipt."""
+    known = set(files)
+    for name in sorted(known):
+        steps = PurePosixPath(name).parts
+        if name.startswith("/") or ".." in steps:
+            return f"its folder holds a file that lies elsewhere: {name[:200]!r}"
+        if not steps or name != "/".join(steps) or not name.isprintable():
+            return f"its folder holds a file without a plain name: {name[:200]!r}"
+        if len(name.encode()) > _PATH_LIMIT or any(len(part.encode()) > _NAME_LIMIT for part in steps):
+            return f"its folder holds a file whose name is too long, {len(name)} characters: {name[:80]!r}..."
+        above = [each for each in map(str, PurePosixPath(name).parents) if each in known]
+        if above:
+            return f"its folder holds a file below another file: {name[:200]!r} below {above[0][:200]!r}"
+    return ""
+
+
 def _problem(task: parts.Task) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", task.name):
         return f"name '{task.name}' may hold letters, digits, dots, dashes and underscores, 64 at most"
     if not task.editable:
         return "editable names no file"
-    for name in (*task.editable, *task.build.sources, task.checking.file):
+    for name in (*task.editable, *task.build.sources, *task.build.glue, task.checking.file):
         if name not in task.files:
             return f"file '{name}' is not in the folder"
-    private = {"task.toml", task.checking.file} & set(task.editable)
+    private = {"task.toml", task.checking.file, *task.build.glue} & set(task.editable)
     if private:
         return f"{private.pop()} may not be editable: it decides what is right"
+    if task.build.glue and (task.entry.kind != "c" or task.build.command):
+        return "[build] glue is for C functions that are built without a command"
     return _region_problem(task) or _entry_problem(task) or _place_problem(task) or _number_problem(task)
 
 
@@ -154,10 +178,14 @@ def _region_problem(task: parts.Task) -> str:
 
 def _entry_problem(task: parts.Task) -> str:
     entry = task.entry
+    if entry.align and entry.kind != "c":
+        return "[entry] align is for C functions"
     if entry.kind == "c":
         if not entry.function:
             return "[entry] function needs the C declaration, such as 'double sum(const double *x, int64_t n)'"
         parse_declaration(entry.function)
+        if entry.align not in (0, *_ALIGNMENTS):
+            return f"[entry] align = {entry.align} must be one of {', '.join(map(str, _ALIGNMENTS))}, or 0"
         if entry.setup:
             parse_declaration(entry.setup)
         if not task.build.command and not task.build.sources:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,13 @@ from outpace.coverage import unreached
 from outpace.domains.base import Input
 from outpace.domains.program import ProgramDomain
 from outpace.errors import TaskError
+from outpace.judge.blank import POISON
 from outpace.judge.inputs import checked, edge_inputs, make_input, make_setup
-from outpace.judge.question import POISON
+from outpace.judge.nudge import variants
 from outpace.judge.worker import Failed
+from outpace.narrowing import narrowed, settled, steadied
 from outpace.rehearsal import Rehearsal
-from outpace.sanitizers import Checked, missing
+from outpace.sanitizers import FLAGS, Checked, missing
 from outpace.skeleton import Skeleton
 from outpace.skeleton_text import EDGES, constant, room
 from outpace.soundness import FAILED
@@ -29,6 +32,9 @@ from outpace.taskfile import make_task
 ADVISED = 20e-6
 # Inputs that the sanitizers see, those that elements are changed in, and those that tell whether a number varies.
 _CHECKED, _CHANGED, _DRAWN = 16, 4, 32
+# The same code with other rounding, as honest vectors have it, and how many doubts about that are looked into.
+_REORDERED = ("-O3", "-march=native", "-fassociative-math", "-fno-signed-zeros", "-fno-trapping-math")
+_DOUBTFUL = 12
 # Room for answers, as a multiple of what is read, beyond which a longer answer is not sought.
 _MOST_ROOM = 64
 
@@ -51,6 +57,7 @@ class Vetting:
         self._rehearsal, self._workspace, self._say = rehearsal, workspace, say
         self._unavailable: dict[str, str] = {}
         self._checked: dict[str, Checked] = {}
+        self._plain: dict[str, Checked] = {}
 
     def vet(self, skeleton: Skeleton) -> Vetted:
         """What was found; nothing where the task can be trusted as far as this goes."""
@@ -81,6 +88,41 @@ class Vetting:
             self._say("looking for inputs that do not matter")
             doubts += self._idle(_task(skeleton))
         return Vetted(skeleton, tuple(doubts), tuple(notes), steps)
+
+    def narrowed(self, skeleton: Skeleton, seconds: float = 0.0) -> Skeleton:
+        """The skeleton with the widest numbers and texts that its reference takes.
+
+        In the end also at its own size, at which a call takes so many seconds.
+        """
+        if not skeleton.ranges:
+            return skeleton
+        self._say("looking how far its arguments may go")
+        try:
+            checker = self._checker(skeleton, [], []) or self._unchecked(skeleton)
+            if not seconds:
+                return narrowed(skeleton, checker.climb)
+            return steadied(settled(skeleton, checker.climb, seconds), partial(self._refused, _task(skeleton)))
+        except (Failed, TaskError):
+            return skeleton  # it does not build or run, which the rehearsal tells
+
+    def _refused(self, task: Task, inputs: Sequence[Input]) -> list[int]:
+        """On which of these the judge refuses what the reference itself answers when it rounds otherwise."""
+        domain, rng = ProgramDomain(task), np.random.default_rng(8)
+        other = replace(task, build=replace(task.build, flags=(*task.build.flags, *_REORDERED)))
+        answers = [self._rehearsal.answers(each, inputs) for each in (task, other)]
+        found = []
+        doubtful = 0
+        for number, (given, right, got) in enumerate(zip(inputs, *answers, strict=True)):
+            if right is FAILED or not (got is FAILED or checked(domain, given, got, right)):
+                continue
+            doubtful += 1
+            moved = partial(self._moved, task, given, rng)
+            if got is FAILED or (doubtful <= _DOUBTFUL and checked(domain, given, got, right, moved)):
+                found.append(number)
+        return found
+
+    def _moved(self, task: Task, given: Input, rng: np.random.Generator) -> list[Any]:
+        return [each for each in self._rehearsal.answers(task, variants(given, rng)) if each is not FAILED]
 
     def memory_error(self, skeleton: Skeleton) -> str:
         """What the sanitizers say to a reference that crashes or answers oddly; "" where they say nothing."""
@@ -122,7 +164,7 @@ class Vetting:
         if why := self._unavailable[compiler]:
             notes.append(
                 f"memory errors and undefined behaviour of the reference were not looked for: {compiler} cannot build "
-                f"with -fsanitize=address,undefined here ({why}); install its sanitizer libraries and run init again"
+                f"with {FLAGS[0]} here ({why}); install its sanitizer libraries and run init again"
             )
             return None
         files = repr(sorted((name, text) for name, text in skeleton.files.items() if name != "judge.py"))
@@ -133,6 +175,13 @@ class Vetting:
                 doubts.append(f"the reference does not build with the sanitizers: {failure.reason}")
                 return None
         return self._checked[files]
+
+    def _unchecked(self, skeleton: Skeleton) -> Checked:
+        """The reference without the sanitizers: a crash is seen all the same."""
+        files = repr(sorted((name, text) for name, text in skeleton.files.items() if name != "judge.py"))
+        if files not in self._plain:
+            self._plain[files] = Checked(_task(skeleton), self._rehearsal.jail, self._workspace, ("-O1",))
+        return self._plain[files]
 
     def _without_overflow(self, skeleton: Skeleton, checker: Checked) -> tuple[Skeleton, str]:
         while True:
@@ -210,6 +259,10 @@ class Vetting:
         def differs(given: Input, answer: Any, expected: Any) -> str:
             return checked(domain, given, answer, expected)
 
+        def passes(number: int, answer: Any) -> bool:
+            moved = partial(self._moved, task, drawn[number], rng)
+            return not checked(domain, drawn[number], answer, answers[number], moved)
+
         # A capacity may be too small in edge inputs alone.
         edges = edge_inputs(domain)
         answers_to_edges = self._rehearsal.answers(task, edges)
@@ -220,7 +273,7 @@ class Vetting:
         return [
             *soundness.idle_parts(answered[:_CHANGED], ask, differs, rng),
             *soundness.idle_numbers([*drawn, *edges], [*answered[: 2 * _CHANGED], *small], ask, differs),
-            *soundness.swallowed(answers, task.checking.tolerance, POISON),
+            *soundness.swallowed(answers, task.checking.tolerance, POISON, passes),
         ]
 
 

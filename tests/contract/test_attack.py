@@ -73,7 +73,7 @@ Fill in {until} numbers of all.
 #include <stdint.h>
 
 void bell(const double *x, int64_t n, double *out) {{
-    for (int64_t i = 0; i < n && i < {until}; i++) out[i] = exp(-x[i] * x[i]);
+    for (int64_t i = 0; i < n; i++) out[i] = i < {until} ? exp(-x[i] * x[i]) : 0;
 }}
 ```''')
 """
@@ -128,10 +128,14 @@ def test_a_lax_check_is_found_and_the_win_is_listed_for_a_person(outpace: Attack
 
     # Honest code that is as fast takes the suspicion off.
     (tmp_path / "mine").mkdir()
-    (tmp_path / "mine/bell.c").write_text((tmp_path / "bell/bell.c").read_text().replace("i < n", "i < n && i < 32"))
+    (tmp_path / "mine/bell.c").write_text(
+        (tmp_path / "bell/bell.c").read_text().replace("out[i] =", "out[i] = i >= 32 ? 0 :")
+    )
     status, _, err = outpace(*attack(3, "--honest", "mine/bell.c"))
     assert status == 1 and "is judged 'wrong'" in err, "a bound must be right"
-    (tmp_path / "mine/bell.c").write_text((tmp_path / "bell/bell.c").read_text().replace("i < n", "i < n && i < 64"))
+    (tmp_path / "mine/bell.c").write_text(
+        (tmp_path / "bell/bell.c").read_text().replace("out[i] =", "out[i] = i >= 64 ? 0 :")
+    )
     found = json.loads(outpace(*attack(3, "--json", "--honest", "mine/bell.c"))[1])
     same = next(each for each in found["wins"] if each["trial"] == 2)
     assert found["honest"]["source"] == "mine/bell.c" and not same["suspicious"]

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from outpace.judge import redteam
+from outpace.judge.interview import Interview
 from outpace.judge.jail import JailKind, best_jail
 from outpace.judge.judge import Judge
-from outpace.judge.timing import Stopwatch
 from outpace.task import Task
 from outpace.taskfile import load_task
 
@@ -23,10 +23,10 @@ def test_a_shipped_example_has_no_weakness(path: Path, judge_of: Callable[[Task,
     judge = judge_of(load_task(path.parent), best_jail())
     program = judge.domain.program(judge.jail, judge._reference_folder())
     with judge._timing():
-        watch = Stopwatch(judge.domain, judge.jail, (program, program), judge.cores, SEED)
-        inputs = watch.some_inputs(INPUTS)
-        answered = list(zip(inputs, watch.reference_answers(inputs), strict=True))
-        assert redteam.weaknesses(judge.domain, answered, watch.doubts.moved) == []
+        ask = Interview(judge.domain, judge.jail, (program, program), judge.cores, SEED)
+        inputs = ask.some_inputs(INPUTS)
+        answered = list(zip(inputs, ask.reference_answers(inputs), strict=True))
+        assert redteam.weaknesses(judge.domain, answered, ask.doubts.moved) == []
 
 
 def test_the_examples_are_there() -> None:

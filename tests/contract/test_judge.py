@@ -12,6 +12,7 @@ import pytest
 from conftest import c_task, command_task, python_task
 from outpace.candidate import Candidate, reference
 from outpace.errors import TaskError
+from outpace.judge.interview import Interview
 from outpace.judge.jail import JailKind, best_jail
 from outpace.judge.judge import Judge
 from outpace.judge.schedule import Plan
@@ -197,7 +198,7 @@ def rehearse(judge: Judge, candidate: Candidate) -> Plan:
     """Build and check without timing, for tests that are about answers alone."""
     own, theirs = judge._reference_folder(), judge._build(candidate)
     programs = (judge.domain.program(judge.jail, own), judge.domain.program(judge.jail, theirs))
-    return Stopwatch(judge.domain, judge.jail, programs, judge.cores, 1).rehearse()
+    return Stopwatch(Interview(judge.domain, judge.jail, programs, judge.cores, 1)).rehearse()
 
 
 def test_python_sees_the_packages_it_was_given(jail: JailKind, judge_of: MakeJudge) -> None:
@@ -340,6 +341,29 @@ def test_a_reference_that_does_not_build_is_the_tasks_error(judge_of: MakeJudge,
         judge_of(task, jail).judge(reference(task))
 
 
+ALIGNED = """
+#include <stdint.h>
+typedef struct { float part[16] __attribute__((aligned(64))); } line;
+float total(const float *x, int64_t n) {
+    float sum = 0;
+    for (int64_t i = 0; i < n; i += 16) {
+        if ((uintptr_t)(x + i) % 64) __builtin_trap();
+        for (int64_t k = 0; k < 16; ++k) sum += ((const line *)(x + i))->part[k];
+    }
+    return sum;
+}
+"""
+
+
+def test_a_reference_that_needs_aligned_arrays_is_told_how_to_get_them(judge_of: MakeJudge, jail: JailKind) -> None:
+    inputs = 'def make_input(rng):\n    return {"x": rng.integers(0, 9, 1600).astype("f4"), "n": 1600}'
+    task = c_task(ALIGNED, "float total(const float *x, int64_t n)", inputs)
+    with pytest.raises(TaskError, match=r"the reference itself failed \(crashed\).*promise them with \[entry\] align"):
+        judge_of(task, jail).judge(reference(task))
+    promised = dataclasses.replace(task, entry=dataclasses.replace(task.entry, align=64))
+    assert rehearse(judge_of(promised, jail), reference(promised)).seconds > 0
+
+
 def test_a_failing_make_input_is_the_tasks_error(judge_of: MakeJudge, jail: JailKind) -> None:
     task = c_task(SUM, SUM_FUNCTION, "def make_input(rng):\n    return 1 / 0\n")
     with pytest.raises(TaskError, match="ZeroDivisionError"):
@@ -394,10 +418,10 @@ def test_what_a_set_up_was_given_may_be_kept(language: str, jail: JailKind, judg
     }
     judge = judge_of(make_task(Path("keeping"), {name: text.encode() for name, text in whole.items()}), jail)
     program = judge.domain.program(jail, judge._reference_folder())
-    watch = Stopwatch(judge.domain, jail, (program, program), judge.cores, 1)
-    inputs = watch.some_inputs(3)
+    ask = Interview(judge.domain, jail, (program, program), judge.cores, 1)
+    inputs = ask.some_inputs(3)
     rows = np.arange(5000.0)
-    found = [answer["return"] if language == "c" else answer for answer in watch.reference_answers(inputs)]
+    found = [answer["return"] if language == "c" else answer for answer in ask.reference_answers(inputs)]
     assert found == [float(rows @ each["query"]) for each in inputs]
 
 
@@ -427,7 +451,7 @@ def test_samples_of_a_command_and_of_threads_can_be_kept(jail: JailKind, judge_o
     for task in (command, threads):
         judge = judge_of(task, jail)
         programs = (judge.domain.program(jail, judge._reference_folder()),) * 2
-        watch = Stopwatch(judge.domain, jail, programs, judge.cores, 1)
+        watch = Stopwatch(Interview(judge.domain, jail, programs, judge.cores, 1))
         bucket = watch.bucket(watch.rehearse())
         samples = (bucket.again, bucket.candidate.start, bucket.reference.start, *bucket.candidate.turns)
         assert all(number >= 0 for sample in samples for number in dataclasses.astuple(sample))
@@ -438,4 +462,4 @@ def test_sets_have_one_order_in_all_processes(jail: JailKind, judge_of: MakeJudg
     make_input = "def make_input(rng):\n    return {'words': [str(number) for number in rng.integers(0, 1000, 100)]}\n"
     judge = judge_of(python_task(source, make_input), jail)
     programs = (judge.domain.program(jail, judge._reference_folder()),) * 2
-    Stopwatch(judge.domain, jail, programs, judge.cores, 1).rehearse()
+    Stopwatch(Interview(judge.domain, jail, programs, judge.cores, 1)).rehearse()

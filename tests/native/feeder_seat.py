@@ -16,8 +16,9 @@ import launcher_driver as d
 import numpy as np
 
 from outpace.judge import feeder
-from outpace.judge.feeder import Asked, Lot, Turn, address, feed
-from outpace.judge.question import POISON, Question
+from outpace.judge.blank import POISON
+from outpace.judge.feeder import ANSWER_LIMIT, Asked, Lot, Turn, address, feed
+from outpace.judge.question import Question
 
 SECOND = 10**9
 
@@ -30,7 +31,7 @@ class Seat:
     pid: int
     handle: int
 
-    def turn(self, questions: Sequence[Question], **changes: int) -> Turn:
+    def turn(self, questions: Sequence[Question], room: int = ANSWER_LIMIT, **changes: int) -> Turn:
         given = {
             "input": address(np.frombuffer(self.worker.inputs, np.uint8)),
             "output": self.worker.desk,
@@ -43,7 +44,7 @@ class Seat:
             "limit": d.PATIENCE * SECOND,
             "turn_limit": 2 * d.PATIENCE * SECOND,
         }
-        return feed(Asked(**(given | changes)), Lot(questions, ()))
+        return feed(Asked(**(given | changes)), Lot(questions, ()), room)
 
 
 @contextlib.contextmanager
@@ -89,10 +90,6 @@ def number(*values: int) -> Question:
 
 def numbers_of(turn: Turn) -> list[int]:
     return [value for answer in turn.answers for (value,) in struct.iter_unpack("<Q", answer)]
-
-
-def is_wiped(seat: Seat) -> bool:
-    return bool(seat.worker.inputs[:] == bytes(d.REGION))
 
 
 SQUARE = "void outpace_call(const uint64_t* s, uint64_t* r) { *r = s[0] * s[0]; }"

@@ -264,6 +264,53 @@ def test_a_call_can_open_its_own_standard_input_and_output_by_name() -> None:
         assert run(worker, d.part(d.STDIN, b"named"), STDOUT) == [b"named"]
 
 
+IN_PLACE = """#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+/* tries every way to write to standard input */
+int main(void) {
+    int named = open("/dev/stdin", O_RDWR);
+    for (int each = 0; each < 2; each++) {
+        int fd = each ? named : 0;
+        if (fd < 0) { printf("closed "); continue; }
+        printf("%d%d%d%d ", pwrite(fd, "x", 1, 0) == 1, ftruncate(fd, 0) == 0,
+               mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) != MAP_FAILED,
+               mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0) != MAP_FAILED);
+    }
+    const char* seen = mmap(0, 4096, PROT_READ, MAP_SHARED, 0, 0);
+    printf("%.5s", seen == MAP_FAILED ? "-" : seen);
+}"""
+
+
+def test_standard_input_cannot_be_worked_on_in_place() -> None:
+    with d.worker(d.PLAIN, ["command", "--", str(d.compiled(IN_PLACE))]) as worker:
+        worker.greet()
+        for _ in range(2):
+            (told,) = run(worker, d.part(d.STDIN, b"given"), STDOUT)
+            assert told in (b"0001 0001 given", b"0001 closed given")
+
+
+@pytest.mark.parametrize(
+    "change", ["echo more >> in", "printf NEVER > in", ": > in", "printf X | dd of=in conv=notrunc 2>/dev/null"]
+)
+def test_a_call_that_changes_what_it_was_given_has_failed_unless_it_gives_that_back(change: str) -> None:
+    given = d.part(d.FILE, b"given", "in")
+    with command(change) as worker:
+        reply = worker.ask(d.command_record(given, d.part(d.FILE, b"x", "other"), EXIT))
+        assert reply.status == d.CALL_FAILED
+        assert "it changed its input file in, which is not among the outputs" in reply.text
+        (back,) = run(worker, given, d.part(d.OUTPUT_FILE, name="in", room=ROOM))
+        assert isinstance(back, bytes) and back != b"given"
+
+
+@pytest.mark.parametrize("use", ["cat in", "rm in", "mv in there", "touch in", "printf GIVEN > in; printf given > in"])
+def test_a_call_may_do_with_what_it_was_given_what_leaves_it_as_it_was(use: str) -> None:
+    with command(use) as worker:
+        assert run(worker, d.part(d.FILE, b"given", "in"), EXIT) == [0]
+
+
 @pytest.mark.parametrize("kind", ["root", "user"])
 def test_the_server_is_closed_to_its_own_user_in_the_jail(kind: str) -> None:
     script = "cat /proc/$PPID/environ; cat /proc/$PPID/mem; ls /proc/$PPID/fd; echo end"

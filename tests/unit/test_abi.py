@@ -9,7 +9,8 @@ import pytest
 from outpace.errors import TaskError
 from outpace.judge import wire
 from outpace.judge.abi import parse_declaration, shim
-from outpace.judge.question import POISON, BadAnswer, command_question, function_question, python_question
+from outpace.judge.blank import POISON
+from outpace.judge.question import BadAnswer, command_question, function_question, python_question
 from outpace.task import Output
 
 
@@ -80,7 +81,7 @@ def test_outputs_come_back_from_where_they_were_promised() -> None:
 
 def test_chance_stands_behind_inputs_and_a_nul_behind_texts() -> None:
     signature = parse_declaration("int64_t f(const double *x, const char *text)")
-    questions = [function_question(signature, [{"x": np.zeros(3), "text": "abc"}]).data for _ in range(8)]
+    questions = [function_question(signature, [{"x": np.zeros(3), "text": "abc"}], align=64).data for _ in range(8)]
     x_at, text_at = (
         int.from_bytes(questions[0][at : at + 8], "little") for at in (16 + 8, 16 + 16 + 8)
     )  # the values of the first two slots
@@ -90,10 +91,22 @@ def test_chance_stands_behind_inputs_and_a_nul_behind_texts() -> None:
     assert len({data[text_at + 4 : text_at + 12] for data in questions}) == 8
 
 
+def test_inputs_begin_wherever_their_elements_may() -> None:
+    signature = parse_declaration("void f(const float *x, const char *text)")
+    places: dict[int, set[int]] = {16 + 8: set(), 16 + 16 + 8: set()}
+    for _ in range(4000):
+        data = function_question(signature, [{"x": np.ones(3, "f4"), "text": "abc"}]).data
+        for slot, found in places.items():
+            at = int.from_bytes(data[slot : slot + 8], "little")
+            assert data[at : at + 4] in (b"abc\0", np.float32(1).tobytes())
+            found.add(at % 64)
+    assert list(places.values()) == [set(range(0, 64, 4)), set(range(64))]
+
+
 @pytest.mark.parametrize(("byte", "name"), [(48, "'out'"), (8 + 2 * 64 + 128, "the result")])
 def test_whoever_writes_past_an_output_is_wrong(byte: int, name: str) -> None:
     signature = parse_declaration("int64_t f(double *out, int16_t *both)")
-    question = function_question(signature, [{"out": Output((2, 3), "f8"), "both": np.ones(4, "i2")}])
+    question = function_question(signature, [{"out": Output((2, 3), "f8"), "both": np.ones(4, "i2")}], align=64)
     region = bytearray(question.blank)
     region[byte - 1] ^= 1  # the last of what may be written
     question.read(memoryview(region), None)

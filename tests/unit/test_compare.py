@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from outpace.judge.compare import MOVEMENTS, ROUNDS, brief, difference, disagreement, nonfinite
+from outpace.judge.compare import MOVEMENTS, ROUNDS, brief, difference, disagreement, nonfinite, other_form
 
 
 def test_equal_answers_do_not_differ() -> None:
@@ -272,3 +272,39 @@ def test_what_moves_by_few_steps_to_both_sides_is_rounding_and_what_moves_to_one
     one_sided = [np.array([0.002 + by * step]) for by in (0, 0, 0, 0, 0, 1, 1, 1)]
     assert difference(expected, expected + step, 1e-15, moved=one_sided) == ""
     assert difference(expected, expected + 4 * step, 1e-15, moved=one_sided)
+
+
+X = np.arange(6.0)
+
+
+@pytest.mark.parametrize(
+    ("expected", "got"),
+    [
+        (X, X[:, None]),
+        (X, X.reshape(2, 3)),
+        (X, X[:5]),
+        (X, np.zeros((0, 1))),
+        (X, X.astype(np.float32)),
+        (X, X.tolist()),
+        (1.0, 1),
+        (1, True),
+        ([1, 2], [1]),
+        ([1, 2], [1, 2.0]),
+        ([[1], [2]], [[1], [2, 3]]),
+        ([X], [X[:5]]),
+        ({"a": 1}, {"b": 1}),
+        ({"a": 1}, {"a": 1, "b": 2}),
+        ({"a": [X]}, {"a": [X[:, None]]}),
+        ("a", b"a"),
+        (None, 0),
+    ],
+)
+def test_another_form_is_told_whatever_the_values(expected: Any, got: Any) -> None:
+    assert other_form(expected, got).startswith("answer")
+    assert other_form(got, expected).startswith("answer")
+    assert other_form(expected, expected) == ""
+
+
+def test_values_are_no_form() -> None:
+    one, other = {"a": [1, 2.5, "x", X, [b"y"]]}, {"a": [3, -1.0, "longer", X + 1, [b"other"]]}
+    assert other_form(one, other) == ""

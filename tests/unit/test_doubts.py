@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +12,10 @@ import pytest
 from conftest import python_task
 from outpace.domains.program import ProgramDomain
 from outpace.errors import HarnessError
-from outpace.judge.doubts import AGAIN, Doubt, Doubts
+from outpace.judge import drawn_doubts as module
+from outpace.judge.compare import ROUNDS
+from outpace.judge.doubts import Doubts
+from outpace.judge.drawn_doubts import FEWEST, Doubt
 from outpace.judge.nudge import NUDGES
 from outpace.judge.worker import Failed
 
@@ -54,10 +58,16 @@ def test_a_right_answer_is_no_doubt_and_another_form_is_refused_at_once() -> Non
         found.check({"x": [1.0, 2.0]}, "3", 3.0)
 
 
-def test_the_doubts_of_a_turn_are_settled_in_one_process() -> None:
+def settle(found: Doubts, doubts: Sequence[Doubt], seconds: float = 1e-6) -> None:
+    for doubt in doubts:
+        found.keep(doubt, seconds)
+    found.settle()
+
+
+def test_the_doubts_of_a_pair_are_settled_in_one_process() -> None:
     reference = Reference()
     found = doubts(reference)
-    found.settle([doubtful(2.0, found) for _ in range(20)], 1e-6, 100)
+    settle(found, [doubtful(2.0, found) for _ in range(20)])
     # One of them may hardly have moved by chance, and is asked once more.
     assert reference.asked[0] == 20 * (1 + NUDGES) and len(reference.asked) < 10
 
@@ -67,7 +77,7 @@ def test_one_wrong_answer_among_many_doubtful_ones_is_found() -> None:
     many = [doubtful(2.0, found) for _ in range(200)]
     many.insert(77, doubtful(1e9, found))
     with pytest.raises(Failed, match=r"is 1000000000\.0 where 0\.0"):
-        found.settle(many, 1e-6, 100)
+        settle(found, many)
 
 
 def test_a_reference_that_remembers_excuses_nothing() -> None:
@@ -80,7 +90,7 @@ def test_a_reference_that_remembers_excuses_nothing() -> None:
 
     found = doubts(ask)
     with pytest.raises(Failed, match=r"is 2\.0 where 0\.0"):
-        found.settle([doubtful(2.0, found)], 1e-6, 100)
+        settle(found, [doubtful(2.0, found)])
 
 
 def test_a_variant_that_breaks_the_reference_spoils_no_other() -> None:
@@ -92,24 +102,112 @@ def test_a_variant_that_breaks_the_reference_spoils_no_other() -> None:
         return [sum(given["x"]) for given in inputs]
 
     found = doubts(ask)
-    found.settle([doubtful(2.0, found), doubtful(2.0, found)], 1e-6, 100)
+    settle(found, [doubtful(2.0, found), doubtful(2.0, found)])
     doubt = found.check(fragile, 2.25, sum(fragile["x"]))
     assert doubt is not None
     with pytest.raises(Failed, match=r"is 2\.25 where"):
-        found.settle([doubtful(2.0, found), doubt], 1e-6, 100)
+        settle(found, [doubtful(2.0, found), doubt])
 
 
-def test_whoever_wants_the_judge_busy_gets_no_more_of_it() -> None:
+def test_a_variant_that_breaks_the_reference_is_found_in_few_processes() -> None:
+    asked = []
+
+    def ask(inputs: Sequence[Any]) -> list[Any]:
+        asked.append(len(inputs))
+        if any(given["x"][1] == 3.0 for given in inputs):
+            raise HarnessError("it fell")
+        return [sum(given["x"]) for given in inputs]
+
+    found = doubts(ask)
+    fragile = found.check({"x": [1e300, 3.0, -1e300]}, 1e290, 0.0)
+    assert fragile is not None
+    with pytest.raises(Failed):
+        settle(found, [*(doubtful(2.0, found) for _ in range(99)), fragile])
+    assert len(asked) < 40
+
+
+def test_many_wrong_answers_take_no_more_processes_than_one() -> None:
     reference = Reference()
     found = doubts(reference)
-    for _ in range(AGAIN):
-        with pytest.raises(Failed):
-            found.settle([doubtful(1e9, found)], 1e-6, 100)
-    assert len(reference.asked) < 3 * AGAIN
+    with pytest.raises(Failed):
+        settle(found, [doubtful(1e9, found) for _ in range(300)])
+    assert len(reference.asked) <= ROUNDS
+
+
+def test_however_many_honest_answers_are_doubtful_none_is_refused_for_that() -> None:
+    class Seldom(Reference):
+        """Moves by too little at first."""
+
+        def __call__(self, inputs: Sequence[Any]) -> list[Any]:
+            answers = super().__call__(inputs)
+            return [0.0] * len(answers) if len(self.asked) == 1 else answers
+
+    reference = Seldom()
+    found = doubts(reference)
+    settle(found, [doubtful(2.0, found) for _ in range(400)])
+    assert 1 < len(reference.asked) <= ROUNDS
 
 
 def test_of_slow_calls_some_doubts_are_drawn() -> None:
     reference = Reference()
     found = doubts(reference)
-    found.settle([doubtful(2.0, found) for _ in range(50)], 0.5, 100)
-    assert sum(reference.asked) < 50 * (1 + NUDGES)
+    settle(found, [doubtful(2.0, found) for _ in range(50)], 0.5)
+    assert FEWEST * (1 + NUDGES) <= sum(reference.asked) < 50 * (1 + NUDGES)
+
+
+def test_the_answer_that_is_furthest_off_is_always_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SECONDS", 1e-9)
+    for at in range(20):
+        found = doubts(Reference())
+        many = [doubtful(2.0, found) for _ in range(19)]
+        many.insert(at, doubtful(1e9, found))
+        with pytest.raises(Failed, match=r"is 1000000000\.0"):
+            settle(found, many)
+
+
+def test_of_more_doubts_than_there_is_time_for_each_may_be_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SECONDS", 1e-9)
+    caught = 0
+    for seed in range(200):
+        found = Doubts(DOMAIN, Reference(), np.random.default_rng(seed))
+        # Wrong by less than what is right and far off: the reference does not move there at all.
+        plain = {"x": [1.0, 2.0, 3.0]}
+        wrong = found.check(plain, 6.5, 6.0)
+        assert wrong is not None
+        many = [doubtful(2.0, found) for _ in range(9)]
+        many.insert(seed % 10, wrong)
+        with contextlib.suppress(Failed):
+            settle(found, many)
+            continue
+        caught += 1
+    assert 0.5 * (FEWEST - 1) / 9 < caught / 200 < 2 * (FEWEST - 1) / 9
+
+
+def test_answers_to_inputs_of_another_size_are_drawn_among_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SECONDS", 1e-9)
+    found = doubts(Reference())
+    large = {"x": [1.0] * 1000}
+    wrong = found.check(large, 1001.0, 1000.0)
+    assert wrong is not None
+    with pytest.raises(Failed, match=r"is 1001\.0"):
+        settle(found, [*(doubtful(2.0, found) for _ in range(500)), wrong, *(doubtful(2.0, found) for _ in range(500))])
+
+
+def test_an_edge_case_is_always_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SECONDS", 1e-9)
+    found = doubts(Reference())
+    edge = {"x": list(CANCELS["x"])}
+    found.edges = {id(edge)}
+    wrong = found.check(edge, 1e9, 0.0)
+    assert wrong is not None
+    with pytest.raises(Failed, match=r"is 1000000000\.0"):
+        settle(found, [*(doubtful(2.0, found) for _ in range(50)), wrong, *(doubtful(2.0, found) for _ in range(50))])
+
+
+def test_no_doubt_is_passed_over_while_there_is_time() -> None:
+    reference = Reference()
+    found = doubts(reference)
+    for _ in range(5):
+        reference.asked.clear()
+        settle(found, [doubtful(2.0, found) for _ in range(50)])
+        assert sum(reference.asked) >= 50 * (1 + NUDGES)

@@ -60,20 +60,16 @@ HOSTILE = "int fast_200_0; // \x1b[2J\x1b]0;title\x07 \u202e}\u2066 \u200b \x9b3
 
 @pytest.fixture
 def hostile(tmp_path: Path, folder: Path) -> str:
-    """An archive whose winner, a file name and a flag try to steer the terminal; gives the winner's text."""
-    (folder / "sum.c").rename(folder / "s\u202eum.c")
-    toml = (folder / "task.toml").read_text().replace("sum.c", "s\u202eum.c")
+    """An archive whose winner and a flag try to steer the terminal; gives the winner's text."""
+    toml = (folder / "task.toml").read_text()
     (folder / "task.toml").write_text(toml.replace('"-O3"', '"-O3", "-D\\u001b[2J"'))
     task = load_task(folder)
 
     class Examiner(Judging):
-        def judge(self, candidate: Candidate) -> Verdict:
-            return super().judge(Candidate({"sum.c": candidate.files["s\u202eum.c"]}))
-
         def confirm(self, candidate: Candidate) -> Verdict:
             return self.judge(candidate)
 
-    won = Candidate({"s\u202eum.c": HOSTILE}, ("-D\x1b[2J",))
+    won = Candidate({"sum.c": HOSTILE}, ("-D\x1b[2J",))
     with Archive.open(tmp_path / ".outpace/archive.sqlite") as made:
         run = begin(made, Scripted([]), Examiner(), task=task)
         trial = made.answer(made.ask(run.record, "p", (), None), "r", Cost())
@@ -93,10 +89,10 @@ def test_an_exported_patch_is_cleaned_for_the_terminal_and_exact_in_its_file(
     status, out, err = cli("export")
     assert status == 0
     assert _unseen(out) == _unseen(err) == []
-    assert "⟨U+001B⟩[2J" in out and "a/s⟨U+202E⟩um.c" in out and "characters that cannot be seen" in err
+    assert "⟨U+001B⟩[2J" in out and "⟨U+202E⟩}" in out and "characters that cannot be seen" in err
     assert "-D⟨U+001B⟩[2J" in err
     status, out, err = cli("export", "--out", "won.patch")
-    assert (status, out, _unseen(err)) == (0, "", []) and "characters that cannot be seen (⟨U+202E⟩" in err
+    assert (status, out, _unseen(err)) == (0, "", []) and "characters that cannot be seen (⟨U+001B⟩" in err
     exact = (tmp_path / "won.patch").read_bytes().decode()
     assert f"+{hostile}" in exact and json.loads(cli("export", "--json")[1])["patch"] == exact
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conftest import python_task
 from outpace import answer
 from outpace.candidate import Candidate, fixed_text, forbidden_change, has_regions, reference
 from outpace.cli.export import diff
@@ -106,3 +107,22 @@ def test_a_reply_with_a_form_feed_after_a_mark_is_unusable() -> None:
     )
     parsed = answer.parse(reply, made, {}, reference(made))
     assert isinstance(parsed, answer.Unusable) and "outside" in parsed.reason
+
+
+@pytest.mark.parametrize(
+    ("line", "allowed"),
+    [
+        ("# coding: unicode_escape", False),
+        ("# -*- coding: utf-7 -*-", False),
+        ("#!x\n# vim: set fileencoding=latin-1 :", False),
+        ("# coding: nothing-at-all", False),
+        ("\n\n# coding: unicode_escape", True),
+        ("# coding: utf-8", True),
+        ("x = 'coding: utf-7'", True),
+    ],
+)
+def test_no_source_of_python_is_read_otherwise_than_it_is_shown(line: str, allowed: bool) -> None:
+    made = python_task("def solve(x):\n    return x\n", "def make_input(rng):\n    return {'x': 1}\n")
+    (name,) = made.editable
+    said = forbidden_change(made, Candidate({name: f"{line}\ndef solve(x):\n    return x\n"}))
+    assert (said == "") == allowed and ("encoding" in said) == (not allowed)

@@ -70,6 +70,19 @@ def altered(path: Path, change: str) -> Path:
     return path
 
 
+UNUSABLE = ["", ".", "a//b", "a\0b", "a\nb", "/etc/x", "../x", "a/../b", "x" * 256, "d/" * 600 + "x", "judge.py/x"]
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_a_receipt_whose_files_no_folder_can_hold_is_refused_in_words(path: Path, name: str) -> None:
+    body = json.loads(path.read_text())
+    body["task"]["files"][name] = body["task"]["files"]["judge.py"]
+    del body["sha256"]
+    path.write_text(json.dumps({**body, "sha256": receipts._seal(body)}))
+    with pytest.raises(ReceiptError, match="its folder holds a file"):
+        read_receipt(path)
+
+
 def test_a_receipt_comes_back_as_it_was(path: Path) -> None:
     receipt = read_receipt(path)
     assert isinstance(receipt, Receipt)

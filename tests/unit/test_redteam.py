@@ -8,8 +8,8 @@ import pytest
 
 from conftest import python_task
 from outpace.domains.program import ProgramDomain
+from outpace.judge.blank import POISON
 from outpace.judge.nudge import variants
-from outpace.judge.question import POISON
 from outpace.judge.redteam import weaknesses, with_one_doubled, without_smaller_half
 
 INPUTS = "def make_input(rng):\n    return {}\n"
@@ -121,3 +121,19 @@ def test_one_number_of_middling_size_is_doubled_in_every_group() -> None:
 def test_a_check_that_ignores_its_answer_is_still_found() -> None:
     reasons = found(lambda rng: rng.random(5), "def check(input, output, expected):\n    return ''\n")
     assert "does nothing" in reasons and "same answer" in reasons and ZEROS in reasons
+
+
+LAX = """
+import numpy as np
+
+def check(input, output, expected):
+    return "" if np.all(np.abs(output - expected) <= 1e-9 * np.abs(expected)) else "off"
+"""
+
+
+def test_a_check_that_arrays_of_no_elements_pass_is_found_where_it_gets_them() -> None:
+    def answer(rng: np.random.Generator) -> Any:
+        return rng.random(5) + 1
+
+    assert found(answer, LAX) == ""
+    assert "no elements passes the check" in found(answer, LAX, tables="[checking]\nany_form = true\n")

@@ -3,14 +3,19 @@
 import numpy as np
 import pytest
 
+from conftest import c_task
 from outpace.judge.schedule import (
+    BLOCK,
+    CACHED,
     EDGES,
     SPREAD,
     TURNS,
+    Costs,
     Plan,
     draw_lengths,
     opening_within,
     placed,
+    plan_for,
     turn_within,
     turns_within,
 )
@@ -51,3 +56,33 @@ def test_edge_cases_stand_in_any_turn_and_not_too_many_of_them() -> None:
         assert sum(map(len, found)) == EDGES
         met += [len(each) for each in found]
     assert met.min() > 0.25 * met.sum()
+
+
+TASK = c_task("int f(int x) { return x; }", "int f(int x)", "def make_input(rng):\n    return {'x': 1}\n")
+
+
+def planned(memory: int, call: float = 1e-4, largest: int = 8) -> Plan:
+    return plan_for(TASK, Costs(call, call, 1e-7, 1e-7, largest, 8, memory))
+
+
+def test_a_block_is_as_long_as_it_takes_to_bring_the_references_memory_back() -> None:
+    small, large, huge = planned(0), planned(CACHED // 2), planned(100 * CACHED)
+    assert small.block == BLOCK < large.block < huge.block <= huge.turns
+    # Half of a block, at 100 ns for each cache line.
+    assert large.block / 2 * large.questions * large.seconds >= CACHED / 2 / 64 * 100e-9
+
+
+def test_the_questions_of_a_block_fit_into_memory() -> None:
+    plan = planned(100 * CACHED, largest=8 << 20)
+    assert plan.block * plan.questions * (8 << 20) <= 512 << 20
+
+
+@pytest.mark.parametrize("span", list(Span))
+@pytest.mark.parametrize("memory", [0, CACHED])
+def test_turns_fill_whole_blocks(span: Span, memory: int) -> None:
+    rng = np.random.default_rng(1)
+    for call in (1e-6, 1e-4, 5e-2):
+        lengths = draw_lengths(planned(memory, call), rng, span)
+        assert lengths.turns % lengths.block == 0 and lengths.turns >= TURNS
+        # A first look has turns that stand alone: as close to each other as they can be.
+        assert lengths.block == 1 if span is Span.BRIEF else lengths.block % 2 == 0

@@ -92,6 +92,13 @@ def test_texts_lists_and_dicts_are_changed_too(value: Any, function: Callable[[A
     assert len(parts(lambda given: len(given["value"]), [{"value": value}] * 2)) == 1
 
 
+def test_a_letter_of_any_alphabet_is_changed_alone() -> None:
+    inputs = [{"text": "été Привет 日本語 😀 " * 20 + "."}] * 2
+    assert parts(lambda given: given["text"], inputs) == []
+    (found,) = parts(lambda given: given["text"][-1:] + str(given["text"].count("é") > 30), inputs)
+    assert "elements of 'text'" in found, "all other letters of the text stay what they are"
+
+
 def test_a_place_in_an_array_stays_a_place() -> None:
     rng = np.random.default_rng(2)
     inputs = [{"at": rng.integers(0, 100, 500), "x": rng.standard_normal(100)} for _ in range(4)]

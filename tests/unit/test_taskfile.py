@@ -1,10 +1,12 @@
 """Task files: what is understood, and errors that name the key to mend."""
 
+import itertools
 from pathlib import Path
 
 import pytest
 
-from outpace.candidate import Candidate, fixed_text, forbidden_change, reference
+from outpace.candidate import Candidate, fixed_text, forbidden_change, in_order, reference
+from outpace.domains.recipe import recipe
 from outpace.errors import TaskError
 from outpace.taskfile import load_task, make_task
 
@@ -43,6 +45,7 @@ def test_equal_content_has_an_equal_hash_wherever_it_lies() -> None:
         (GOOD.replace('["a.c"]', '["b.c"]'), "'b.c' is not in the folder"),
         (GOOD.replace('"c"\n', '"rust"\n'), "rust"),
         (GOOD.replace("int f(int x)", "struct a f(void)"), "return type"),
+        (GOOD.replace('"c"\n', '"c"\nalign = 24\n'), "align = 24 must be one of 1, 2, 4, 8, 16, 32, 64, or 0"),
         (GOOD + "[limits]\nsecond = 3\n", "no key 'second'"),
         (GOOD + "[limits]\nthreads = 0\n", "threads = 0"),
         (GOOD + "[limits]\nprocesses = 4\n", "processes"),
@@ -93,6 +96,20 @@ def test_choices_of_flags_are_kept_to() -> None:
     assert "leave it out" in forbidden_change(made, Candidate(files, ("-g", "-O3", "")))
     assert "exclude" in forbidden_change(made, Candidate(files, ("-g", "-O2", "-O3")))
     assert "not among" in forbidden_change(made, Candidate(files, ("-g", "-O2", "-fplugin=/tmp/x.so")))
+
+
+def test_flags_have_one_order_so_that_it_cannot_be_chosen() -> None:
+    made = task(GOOD + '[build]\nflags = ["-g", "-O2", "-I", "a", "-I", "b"]\n'
+                'flag_choices = [["", "-ffast-math"], ["-O2", "-O3"], ["", "-fno-associative-math"]]\n')  # fmt: skip
+    wanted = ("-g", "-O3", "-I", "a", "-I", "b", "-ffast-math", "-fno-associative-math")
+    for flags in itertools.permutations(("-g", "-O3", "-ffast-math", "-fno-associative-math")):
+        assert in_order(made, flags) == wanted
+        commands = recipe(made, Candidate(reference(made).files, flags), "").commands
+        assert all(" ".join(wanted) in " ".join(command) for command in commands) and commands
+    assert in_order(made, made.build.flags) == made.build.flags
+    # Whoever refuses them has to see them.
+    assert in_order(made, ("-O3", "-O2", "-fplugin=x")) == (
+        "-g", "-O3", "-O2", "-I", "a", "-I", "b", "-fplugin=x")  # fmt: skip
 
 
 def test_files_that_are_not_editable_or_missing_are_refused() -> None:

@@ -167,6 +167,24 @@ def test_an_array_in_a_place_that_is_not_there_is_refused(path: tuple[object, ..
         unmarshal.read(forged(marshal.dumps(([1], [(path, "|u1", (0,))]), 2)))
 
 
+def test_an_array_where_the_answer_has_something_else_is_refused() -> None:
+    # The later one would take the place of the earlier, whose bytes nobody reads.
+    twice = marshal.dumps(([None], [((0,), "|u1", (8,)), ((0,), "|u1", (8,))]), 2)
+    for body, arrays in ((twice, 128), (marshal.dumps(([7], [((0,), "|u1", (0,))]), 2), 0)):
+        message = bytearray(forged(body) + bytes(arrays))
+        struct.pack_into("<QQ", message, 0, len(body), len(message))
+        with pytest.raises(wire.WireError, match="something else already"):
+            unmarshal.read(bytes(message))
+
+
+def test_bytes_behind_the_last_array_are_refused() -> None:
+    for body in (marshal.dumps((None, [((), "|u1", (8,))]), 2), marshal.dumps((1, []), 2)):
+        message = bytearray(forged(body) + bytes(4096))
+        struct.pack_into("<QQ", message, 0, len(body), len(message))
+        with pytest.raises(wire.WireError, match="bytes behind the last array"):
+            unmarshal.read(bytes(message))
+
+
 def test_nesting_and_the_length_of_ints_have_limits() -> None:
     value: list[object] = []
     for _ in range(unmarshal.DEPTH_LIMIT + 2):
@@ -221,3 +239,42 @@ def test_only_arrays_with_memory_of_their_own_are_left_to_be_fetched() -> None:
             apart: list[object] = []
             wire.pack_into(answer, memoryview(bytearray(2_000_000)), 0, apart)
             assert len(apart) == fetched
+
+
+class Counted(list[int]):
+    """Counts how often it is copied."""
+
+    copies = 0
+
+    def copy(self) -> "Counted":
+        self.copies += 1
+        return self
+
+
+def test_what_stands_in_a_value_more_than_once_is_copied_as_often() -> None:
+    once, thrice = Counted(), Counted()
+    wire._copy_shared([thrice, once, thrice, thrice])
+    assert (once.copies, thrice.copies) == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("make", "shared"),
+    [
+        (lambda row: [row] * 3, 2),
+        (lambda row: [row[:] for _ in range(3)], 0),
+        (lambda row: {"a": row, "b": [[row], row]}, 2),
+        (lambda row: ([row], [row]), 1),
+        (lambda row: [np.array(row)] * 4, 3),
+        (lambda row: [{"x": row}] * 2, 2),
+        (lambda _: [1, 1, "a", "a", None, None], 0),
+        (lambda _: [(1, 2)] * 3, 0),
+    ],
+)
+def test_all_that_can_be_changed_is_looked_at_for_that(make, shared, monkeypatch: pytest.MonkeyPatch) -> None:
+    met: list[object] = []
+    monkeypatch.setattr(wire, "_copy_shared", met.extend)
+    value = make([1.0, 2.0])
+    packed = answer(value)
+    assert len(met) - len(set(map(id, met))) == shared
+    monkeypatch.undo()
+    assert answer(value) == packed

@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 from outpace import claim, machine
-from outpace.candidate import Candidate, reference
+from outpace.candidate import Candidate, in_order, reference
 from outpace.domains.program import ProgramDomain
 from outpace.errors import TaskError
 from outpace.judge.jail import JailKind, best_jail
@@ -122,4 +122,4 @@ def candidate_of(task: Task, files: Sequence[Path], flags: str | None) -> Candid
             changed[names[0]] = path.read_text()
         except (OSError, UnicodeDecodeError) as error:
             raise TaskError(f"{path} cannot be read: {error}") from None
-    return Candidate(changed, own.flags if flags is None else tuple(flags.split()))
+    return Candidate(changed, own.flags if flags is None else in_order(task, tuple(flags.split())))

@@ -45,8 +45,11 @@ class Domain(Protocol):
         """Inputs that every candidate must get right; they stand at random places of every process."""
         ...
 
-    def question(self, inputs: Sequence[Input]) -> Question:
-        """One call, or a bundle of them, laid out for the worker."""
+    def question(self, inputs: Sequence[Input], *, known_blank: bool = False) -> Question:
+        """One call, or a bundle of them, laid out for the worker.
+
+        Outputs start with chance, or with what an answer says of memory that nobody wrote to (`known_blank`).
+        """
         ...
 
     def setup_question(self, data: Input) -> Question:

@@ -18,7 +18,7 @@ from outpace.domains.recipe import LIBRARY, own_program, recipe
 from outpace.errors import TaskError
 from outpace.judge import abi, question
 from outpace.judge.build import BuildPlan
-from outpace.judge.compare import disagreement, nonfinite
+from outpace.judge.compare import disagreement, nonfinite, other_form
 from outpace.judge.jail import MIB, Bind, Confinement, JailKind
 from outpace.judge.nudge import coarsest
 from outpace.judge.question import Question
@@ -147,10 +147,11 @@ class ProgramDomain:
     def edge_inputs(self) -> Sequence[Input]:
         return [] if self._edge_inputs is None else list(self._edge_inputs())
 
-    def question(self, inputs: Sequence[Input]) -> Question:
+    def question(self, inputs: Sequence[Input], *, known_blank: bool = False) -> Question:
         """One call, or a bundle of them, laid out for the worker."""
         if self._signature is not None:
-            return question.function_question(self._signature, inputs)
+            align = self.task.entry.align
+            return question.function_question(self._signature, inputs, align=align, known_blank=known_blank)
         if self.task.entry.kind == "python":
             return question.python_question(inputs)
         (given,) = inputs
@@ -159,7 +160,7 @@ class ProgramDomain:
     def setup_question(self, data: Input) -> Question:
         """The set-up call laid out for the worker."""
         if self._setup is not None:
-            return question.function_question(self._setup, [data], setup=True)
+            return question.function_question(self._setup, [data], align=self.task.entry.align, setup=True)
         return question.python_question([data], setup=True)
 
     def check(self, given: Input, answer: Any, expected: Any, moved: Moved | None = None) -> str:
@@ -173,7 +174,10 @@ class ProgramDomain:
             return disagreement(
                 expected, answer, checking.tolerance, floor=checking.floor, moved=moved, step=coarsest(given)
             )
-        return str(self._check(given, answer, expected) or "")
+        # A check that never thought of another form may find nothing in it, or all the memory of this machine: an array
+        # of (0, 1) is as good as any number of elements to NumPy, and one of (n, 1) makes n * n of n.
+        reason = "" if checking.any_form else other_form(expected, answer)
+        return reason or str(self._check(given, answer, expected) or "")
 
 
 def _load_judge(task: Task) -> ModuleType:

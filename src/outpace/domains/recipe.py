@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from outpace.candidate import Candidate
+from outpace.candidate import Candidate, in_order
 from outpace.judge.build import BuildPlan
 from outpace.judge.jail import MIB, Bind
 from outpace.task import Task
 
-LIBRARY = "outpace-candidate.so"
+LIBRARY, _CODE = "outpace-candidate.so", "outpace-code.so"
 _SHIM, _SHIM_OBJECT = "outpace-shim.c", "outpace-shim.o"
 _LIBRARIES = ("-lm", "-lpthread")
 Command = tuple[str, ...]
@@ -24,7 +24,7 @@ def recipe(task: Task, candidate: Candidate, shim: str) -> BuildPlan:
         files[_SHIM] = shim.encode()
         commands.append(("cc", "-O2", "-fPIC", "-c", "-o", _SHIM_OBJECT, _SHIM))
     if task.entry.kind != "python":
-        commands += _compile(task, candidate.flags)
+        commands += _compile(task, in_order(task, candidate.flags))
     limits = task.limits
     return BuildPlan(
         files,
@@ -70,7 +70,18 @@ def _compile(task: Task, flags: tuple[str, ...]) -> list[Command]:
             commands.append((build.compiler or "cc", "-shared", "-o", LIBRARY, _SHIM_OBJECT, *origin, *_LIBRARIES))
         return commands
     if task.entry.kind == "c":
-        return [(build.compiler, "-shared", "-fPIC", *flags, "-o", LIBRARY, *build.sources, _SHIM_OBJECT, *_LIBRARIES)]
+        shared = (build.compiler, "-shared", "-fPIC")
+        if not build.glue:
+            return [(*shared, *flags, "-o", LIBRARY, *build.sources, _SHIM_OBJECT, *_LIBRARIES)]
+        # Glue makes what the function takes, and copies what it answers. In one library with the candidate, or in one
+        # unit, the candidate could define what it is made of: classes, operators, memmove. So it finds all that it
+        # needs elsewhere before it gets to look for that here.
+        last = ("-Wl,-z,defs", "-Wl,-rpath,$ORIGIN", f"./{_CODE}")
+        system = (*(("-lstdc++",) if build.compiler == "c++" else ()), *_LIBRARIES, "-lc")
+        return [
+            (*shared, *flags, "-o", _CODE, *build.sources, *_LIBRARIES),
+            (*shared, *task.build.flags, "-o", LIBRARY, *build.glue, _SHIM_OBJECT, *system, *last),
+        ]
     if build.sources:
         return [(build.compiler, *flags, "-o", product(task), *build.sources, *_LIBRARIES)]
     return []  # a script

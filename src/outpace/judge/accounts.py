@@ -2,9 +2,9 @@
 
 A worker's CPU time, from its first instruction on, is in its start, its opening or its timed turns. The turns give what
 a call takes. The start, and what the opening took beyond its calls, is work done once per process, and the candidate is
-charged with as much of it as exceeds the reference's, spread over the task's lifetime. Three more accounts can only
-lower the figure: waiting that the CPU clock does not see, calls that are rare but dear, and what shows late in a long
-life.
+charged with as much of it as exceeds the reference's, spread over the task's lifetime. Four more accounts can only
+lower the figure: waiting that the CPU clock does not see, calls that are rare but dear, what shows late in a long life,
+and what the candidate does to the reference.
 
 At a first look processes live for some tens of milliseconds, and what noise explains has to be excused. Whoever knows
 how noise is told from work can pass the one off as the other. So a confirmation excuses nothing: its processes live
@@ -36,11 +36,15 @@ HANDOVER_NS = {"c": (150, 20), "python": (5000, 3000), "command": (0, 0)}
 CONVERSIONS_SKIPPED = 2
 # What starting a process may take more or less by chance, in most buckets.
 START_NOISE_NS = 100_000
+# What a first look takes for a tick of the hypervisor's, which counts as CPU time of whoever was running.
+STOLEN_NS = 5e6
 # In a confirmation once-work is charged at the upper end of what it may be, so many standard errors above its mean:
 # what cannot be told from the noise of a start is not taken for nothing.
 SURE = 3.0
 # Beyond this (log ratio) nothing is excused as noise, however noisy the machine is.
 NOISE_MOST = 0.1
+# The standard error of a median, beside that of a mean.
+MEDIAN_ERROR = 1.25
 # By how much a process may be faster or slower than others by chance, by where its memory lies, say (log ratio).
 PROCESS_NOISE = 0.01
 # Long processes that are asked where the first is no win by itself, or where memory grew in most short ones.
@@ -99,8 +103,10 @@ def reckon(buckets: Sequence[Bucket], task: Task) -> Account:
         restless = max(_unrest(usable, parallel=parallel), PROCESS_NOISE)
         noise = min(NOISE_FACTOR * min(_spread(logs), restless), NOISE_MOST)
     # A burst of other work looks like a rare, dear call; only what noise does not explain is held against anybody.
-    rare = _beyond(typical - math.log(reference.sum() / candidate.sum()), noise / math.sqrt(len(logs)))
+    stolen = _stolen(logs, reference, candidate) if excuses else 0.0
+    rare = _beyond(typical - math.log(reference.sum() / (candidate.sum() - stolen)), noise / math.sqrt(len(logs)))
     waits = 0.0 if parallel else math.log1p(_waits(usable, excuses=excuses))
+    harm = _harm(usable, noise, parallel=parallel)
     long = np.array([bucket.span is Span.LONG for bucket in usable])
     long &= not long.all()
     short = [bucket for bucket, lived in zip(usable, long, strict=True) if not lived]
@@ -114,7 +120,7 @@ def reckon(buckets: Sequence[Bucket], task: Task) -> Account:
     def spread_over(lives: float) -> Numbers:
         # A long process is there for its opening; as a bucket among others it is no different from them.
         logs = np.log((reference + handed) / (candidate + handed + calls * once / lives))
-        charged: Numbers = logs[~long] - rare - waits
+        charged: Numbers = logs[~long] - rare - waits - harm
         return charged
 
     old = [bucket for bucket in usable if bucket.span is Span.LONG]
@@ -140,10 +146,38 @@ def reckon(buckets: Sequence[Bucket], task: Task) -> Account:
     )
 
 
+def _stolen(logs: Numbers, reference: Numbers, candidate: Numbers) -> float:
+    """What a hypervisor may have taken in the dearest of every eight buckets, a few milliseconds of each."""
+    dearest = np.argsort(logs)[: len(logs) // 8]
+    beyond = candidate[dearest] - reference[dearest] / math.exp(float(np.median(logs)))
+    return float(np.clip(beyond, 0, STOLEN_NS).sum())
+
+
 def handover(task: Task) -> float:
     """Nanoseconds of each call that a candidate might save by taking its worker over."""
     question, each = HANDOVER_NS[task.entry.kind]
     return question / task.timing.bundle + each
+
+
+def _harm(buckets: Sequence[Bucket], noise: float, *, parallel: bool) -> float:
+    """How much of the log ratio is what the candidate did to the reference, and no speed of its own.
+
+    A candidate can empty the caches, or throw out of them what both sides map, such as the pages of libraries. What the
+    reference then takes longer passes in the course of a block. So no figure is larger than that of the second halves.
+    There the median of few is uncertain; what is smaller than its error is no harm.
+    """
+    turns = [[bucket.reference.turns, bucket.candidate.turns] for bucket in buckets]
+    settled = [[bucket.reference.settled(bucket.block), bucket.candidate.settled(bucket.block)] for bucket in buckets]
+    whole, late = (
+        np.array(
+            [[max(sum(clock(turn, parallel=parallel) for turn in side), 1) for side in both] for both in chosen],
+            dtype=float,
+        )
+        for chosen in (turns, settled)
+    )
+    gained = np.log(whole[:, 0] / whole[:, 1]) - np.log(late[:, 0] / late[:, 1])
+    error = MEDIAN_ERROR * _spread(gained) / math.sqrt(len(gained))
+    return max(_beyond(float(np.median(gained)) - error, noise / math.sqrt(len(gained))), 0.0)
 
 
 def _spread(logs: Numbers) -> float:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from outpace.candidate import Candidate, reference, same_sources
+from outpace.candidate import Candidate, in_order, reference, same_sources
 from outpace.judge.verdict import Outcome, Verdict
 from outpace.task import Task
 
@@ -143,13 +143,8 @@ class _Search:
         return _wins(verdict)
 
     def _candidate(self, choices: Choices) -> Candidate:
-        """The unchanged reference; each flag stands where the task has one of its group, or else last."""
-        left = dict(enumerate(choices))
-        flags: list[str] = []
-        for flag in self._task.build.flags:
-            at = next((number for number, group in enumerate(self._groups) if flag in group), None)
-            flags.append(flag if at is None else left.pop(at, ""))
-        return Candidate(reference(self._task).files, tuple(flag for flag in (*flags, *left.values()) if flag))
+        """The unchanged reference under these."""
+        return Candidate(reference(self._task).files, in_order(self._task, tuple(filter(None, choices))))
 
 
 def _steady(time: Callable[[], Verdict]) -> Verdict:

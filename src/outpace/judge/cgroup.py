@@ -13,6 +13,10 @@ ROOT = Path("/sys/fs/cgroup")
 _serial = itertools.count()
 
 
+# Kernel memory of a group below this is not worth the time it takes to give back.
+_REMEMBERED_MOST = 16 << 20
+
+
 @dataclass(frozen=True)
 class Cgroup:
     """One group, as the folders of the hierarchies it lives in (one under v2, two under v1)."""
@@ -70,6 +74,7 @@ class Cgroup:
 
     def remove(self) -> None:
         """Kill whatever is left inside and remove the folders."""
+        self._give_back()
         for folder in self.folders:
             for _ in range(200):
                 with contextlib.suppress(FileNotFoundError):
@@ -80,6 +85,22 @@ class Cgroup:
                         time.sleep(0.002)  # the kernel needs a moment to let go of the dead
                         continue
                 break
+
+    def _give_back(self) -> None:
+        """Let the kernel drop what it remembers of the group's look-ups, if that is much.
+
+        A name that does not exist is remembered for as long as its file system is mounted: a candidate could look up
+        millions of them, and leave gigabytes behind.
+        """
+        folder = self.folders[0]
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            if self.version == 2:
+                rows = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+                held = int(rows["slab_reclaimable"])
+                if held > _REMEMBERED_MOST:
+                    (folder / "memory.reclaim").write_text(str(held))
+            elif int((folder / "memory.kmem.usage_in_bytes").read_text()) > _REMEMBERED_MOST:
+                (folder / "memory.force_empty").write_text("0")
 
 
 def remove_stale() -> None:

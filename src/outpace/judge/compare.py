@@ -19,7 +19,7 @@ MOVEMENTS = 16
 # of them stays below.
 QUARTILES = 6
 # How often the reference is asked anew before an answer counts as wrong: an element that hardly moved was mostly luck.
-ROUNDS = 4
+ROUNDS = 12
 # Lists of floats from this length on are compared as arrays, a hundred times faster than one by one.
 _MANY = 16
 _LARGEST = sys.float_info.max
@@ -253,6 +253,30 @@ def _first_bad(
     many = f"{int(bad.sum())} of {bad.size} elements differ, " if bad.ndim else ""
     wrong, right = _at_first(got, bad), _at_first(expected, bad)
     return f"{where}{list(index) if index else ''} is {wrong!r} where {right!r} is expected ({many}{told})"
+
+
+def other_form(expected: Any, got: Any, where: str = "answer") -> str:
+    """Where `got` is built otherwise than `expected`, in types, keys, lengths or shapes, whatever its values; or ""."""
+    if isinstance(expected, np.ndarray) or isinstance(got, np.ndarray):
+        alike = isinstance(expected, np.ndarray) and isinstance(got, np.ndarray) and _alike(expected, got)
+        return "" if alike else f"{where} is {brief(got)} where one like {brief(expected)} is expected"
+    if _kind(expected) != _kind(got):
+        return f"{where} is a {_kind(got)} ({brief(got)}) where a {_kind(expected)} ({brief(expected)}) is expected"
+    if isinstance(expected, dict):
+        if sorted(expected) != sorted(got):
+            return f"{where} has the keys {brief(sorted(got))} where {brief(sorted(expected))} are expected"
+        return _first(other_form(value, got[key], f"{where}[{key!r}]") for key, value in expected.items())
+    if isinstance(expected, list):
+        if len(expected) != len(got):
+            return f"{where} has {len(got)} items where {len(expected)} are expected"
+        pairs = enumerate(zip(expected, got, strict=True))
+        return _first(other_form(a, b, f"{where}[{at}]") for at, (a, b) in pairs if _holds_more(a, b))
+    return ""
+
+
+def _holds_more(one: Any, other: Any) -> bool:
+    # Of long lists of numbers one by one would take a second a million.
+    return type(one) is not type(other) or isinstance(one, (list, dict, np.ndarray))
 
 
 def nonfinite(value: Any, where: str = "answer") -> str:

@@ -21,7 +21,7 @@ from outpace.judge.question import Question
 
 # The first page of an output region; see Desk in native/launcher/message.hpp.
 DESK_BYTES = 4096
-# Answers of one turn; pages that nobody writes to cost nothing.
+# Answers of all turns that one side has in a row; pages that nobody writes to cost nothing.
 ANSWER_LIMIT = 512 << 20
 _ANY_LENGTH = 2**64 - 1
 _SETUP, _CONVERTS, _UNCHANGED = 1, 16, 32
@@ -144,14 +144,13 @@ class Lot:
         )
 
     def room(self, output_bytes: int) -> int:
-        """How many bytes the answers may take."""
-        most = sum(output_bytes if q.answer_bytes is None else q.answer_bytes for q in self.questions)
-        return min(most, ANSWER_LIMIT)
+        """How many bytes the answers may take at most."""
+        return sum(output_bytes if q.answer_bytes is None else q.answer_bytes for q in self.questions)
 
 
-def feed(asked: Asked, lot: Lot) -> Turn:
-    """Let the worker answer the lot, then stop it again."""
-    answers = np.empty(max(lot.room(asked.output_bytes), 1), np.uint8)
+def feed(asked: Asked, lot: Lot, room: int = ANSWER_LIMIT) -> Turn:
+    """Let the worker answer the lot, in so much room, then stop it again."""
+    answers = np.empty(max(min(lot.room(asked.output_bytes), room), 1), np.uint8)
     lengths = np.zeros(max(len(lot.questions), 1), np.uint64)
     turn = _Turn()
     told = _native()(

@@ -22,6 +22,7 @@ from outpace.judge.accounts import reckon
 from outpace.judge.build import build, remove
 from outpace.judge.cgroup import remove_stale
 from outpace.judge.cores import exclusive, kept_off, timing_cores, undisturbed
+from outpace.judge.interview import Interview
 from outpace.judge.jail import JailKind
 from outpace.judge.timing import Stopwatch, Timed
 from outpace.judge.verdict import Outcome, SpeedUp, Verdict
@@ -82,11 +83,11 @@ class Judge:
         task = self.domain.task
         self._say("trying to fool the task's check")
         program = self.domain.program(self.jail, self._reference_folder())
-        watch = Stopwatch(self.domain, self.jail, (program, program), self.cores, _secret_seed())
+        ask = Interview(self.domain, self.jail, (program, program), self.cores, _secret_seed())
         with self._timing():
-            inputs = watch.some_inputs(_RED_TEAM_INPUTS)
-            answers = watch.reference_answers(inputs)
-            found = redteam.weaknesses(self.domain, list(zip(inputs, answers, strict=True)), watch.doubts.moved)
+            inputs = ask.some_inputs(_RED_TEAM_INPUTS)
+            answers = ask.reference_answers(inputs)
+            found = redteam.weaknesses(self.domain, list(zip(inputs, answers, strict=True)), ask.doubts.moved)
         if found:
             raise TaskError(f"task {task.name} is not safe to run: " + "; ".join(found))
         self._say("timing the reference against itself")
@@ -121,7 +122,7 @@ class Judge:
             programs = (self.domain.program(self.jail, rival), self.domain.program(self.jail, folder))
             with self._timing() as waited:
                 watch = Stopwatch(
-                    self.domain, self.jail, programs, self.cores, _secret_seed(), trusted=baseline is None
+                    Interview(self.domain, self.jail, programs, self.cores, _secret_seed(), trusted=baseline is None)
                 )
                 self._say("checking")
                 plan = watch.rehearse()

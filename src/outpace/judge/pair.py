@@ -1,4 +1,4 @@
-"""The pair: reference and candidate, each in its own fresh worker, asked the same questions over the same pages."""
+"""The pair: reference and candidate, each in its own fresh worker, asked the same questions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from outpace.errors import TaskError
-from outpace.judge.feeder import DESK_BYTES, Lot
+from outpace.judge.feeder import ANSWER_LIMIT, DESK_BYTES, Lot
 from outpace.judge.jail import MIB, JailKind
 from outpace.judge.worker import Failed, Heard, Program, Region, Worker
 
@@ -22,7 +22,7 @@ class SideFailed(Exception):
 
 
 class Pair:
-    """Reference (side 0) and candidate (side 1), each in its own fresh worker, over the same shared inputs."""
+    """Reference (side 0) and candidate (side 1), each in its own fresh worker, with memory that is not the other's."""
 
     def __init__(
         self,
@@ -33,23 +33,28 @@ class Pair:
         populate: tuple[int, int] = (0, 0),
     ) -> None:
         """Start the sides that are named, in that order."""
-        # Inputs share their pages, which takes a large part of the noise out; the feeder wipes them after each turn.
-        # Answers must not, or the candidate would find the reference's there.
-        self._inputs = Region(INPUT_REGION, writable_inside=False)
+        # No page serves both. Whoever maps a page can throw it out of the caches, and see by the time of a look whether
+        # the other has been there: in a set-up that both read, that told where the reference had found its answer.
+        self._inputs = {side: Region(INPUT_REGION, writable_inside=False) for side in programs}
         self._outputs = {side: Region(DESK_BYTES + output_bytes, writable_inside=True) for side in programs}
         self.workers: dict[int, Worker] = {}
         try:
             for side, program in programs.items():
                 try:
-                    self.workers[side] = Worker.start(kind, program, self._inputs, self._outputs[side], cores, populate)
+                    self.workers[side] = Worker.start(
+                        kind, program, self._inputs[side], self._outputs[side], cores, populate
+                    )
                 except Failed as failure:
                     raise SideFailed(failure, side) from failure
         except BaseException:
             self.close()
             raise
 
-    def ask(self, side: int, lot: Lot, seconds: float = math.inf) -> Heard:
-        """One side's turn, which may take so long at most, and each of its calls as long as the task's limit says."""
+    def ask(self, side: int, lot: Lot, seconds: float = math.inf, room: int = ANSWER_LIMIT) -> Heard:
+        """One side's turn, whose answers have so much room.
+
+        It may take so long at most, and each of its calls as long as the task's limit says.
+        """
         worker = self.workers[side]
         taken = max(lot.kept, worker.kept) + lot.input_bytes
         if taken > INPUT_REGION:
@@ -62,12 +67,12 @@ class Pair:
             raise TaskError(f"one answer takes {largest // MIB} MB; raise [limits] output_mb, or make inputs smaller")
         limit = worker.program.seconds
         try:
-            return worker.ask(lot, min(limit * max(lot.calls, 1), seconds))
+            return worker.ask(lot, min(limit * max(lot.calls, 1), seconds), room)
         except Failed as failure:
             raise SideFailed(failure, side) from failure
 
     def close(self) -> None:
         for worker in self.workers.values():
             worker.close()
-        for region in (self._inputs, *self._outputs.values()):
+        for region in (*self._inputs.values(), *self._outputs.values()):
             region.close()

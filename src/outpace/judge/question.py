@@ -17,12 +17,11 @@ import numpy as np
 from outpace.errors import TaskError
 from outpace.judge import unmarshal, wire
 from outpace.judge.abi import C_TYPES, Parameter, Signature
+from outpace.judge.alignment import LINE, shift
+from outpace.judge.blank import POISON, Blank
 from outpace.judge.extent import excess, extent
 from outpace.task import Output
 
-# A pattern that is neither zero nor a small number, so that memory nobody wrote to never passes for an answer.
-POISON = 0xA5
-_ALIGN = 64
 _RECORD = struct.Struct("<IIQ")
 _SLOT = struct.Struct("<IIQ")
 _PART = struct.Struct("<IIQQQQQQ")
@@ -44,7 +43,7 @@ class Question:
     count: int
     data: bytes
     records: int  # bytes of the records, which stand first
-    # What the output region starts with: poison, so that an answer that was never written is not the last question's,
+    # What the output region starts with: chance, so that an answer that was never written is not the last question's,
     # and the arrays that are worked on in place. Streams carry their own lengths, so their first bytes suffice.
     blank: bytes
     # None: as many as the worker says.
@@ -56,12 +55,19 @@ class Question:
     setup: bool = False
 
 
-def function_question(signature: Signature, inputs: Sequence[Mapping[str, Any]], *, setup: bool = False) -> Question:
-    """Calls of a C function: one record of slots for each, then the arrays they point to."""
+def function_question(
+    signature: Signature,
+    inputs: Sequence[Mapping[str, Any]],
+    *,
+    align: int = 0,
+    setup: bool = False,
+    known_blank: bool = False,
+) -> Question:
+    """Calls of a C function: one record of slots for each, then the arrays they point to, at multiples of `align`."""
     slots = len(signature.parameters) + 1
     record_bytes = _RECORD.size + slots * _SLOT.size
-    arena = _Arena(record_bytes * len(inputs))
-    outputs = _Space()
+    arena = _Arena(record_bytes * len(inputs), align)
+    outputs = Blank(align, known=known_blank)
     records: list[bytes] = []
     readers: list[list[tuple[str, int, str, tuple[int, ...]]]] = []
     for values in inputs:
@@ -77,22 +83,32 @@ def function_question(signature: Signature, inputs: Sequence[Mapping[str, Any]],
         records.append(b"".join(row))
         readers.append(reads)
 
-    def read(region: memoryview, expected: Sequence[Any] | None = None) -> list[Any]:  # noqa: ARG001 - fixed lengths
-        outputs.refuse_overrun(region)
-        return [_read_call(region, reads) for reads in readers]
+    def read(region: memoryview, expected: Sequence[Any] | None = None) -> list[Any]:
+        overrun = outputs.overrun(region)
+        if overrun:
+            raise BadAnswer(f"a call wrote {overrun}")
+        return [
+            _read_call(region, reads, outputs, {} if expected is None else expected[number])
+            for number, reads in enumerate(readers)
+        ]
 
     return Question(
         count=len(inputs),
         data=b"".join(records) + arena.data(),
         records=record_bytes * len(inputs),
-        blank=outputs.blank(),
+        blank=outputs.content,
         answer_bytes=outputs.used,
         read=read,
         setup=setup,
     )
 
 
-def _read_call(region: memoryview, reads: list[tuple[str, int, str, tuple[int, ...]]]) -> dict[str, Any]:
+def _read_call(
+    region: memoryview,
+    reads: list[tuple[str, int, str, tuple[int, ...]]],
+    outputs: Blank,
+    expected: Mapping[str, Any],
+) -> dict[str, Any]:
     answer: dict[str, Any] = {}
     for name, at, kind, shape in reads:
         if name == "return":
@@ -100,6 +116,7 @@ def _read_call(region: memoryview, reads: list[tuple[str, int, str, tuple[int, .
         else:
             # A copy: the region is used again while the answer is still being compared.
             answer[name] = np.frombuffer(region, dtype=kind, count=_count(shape), offset=at).reshape(shape).copy()
+            outputs.mark_unwritten(answer[name], at, expected.get(name))
     return answer
 
 
@@ -119,7 +136,7 @@ def _slot(
     parameter: Parameter,
     value: Any,
     arena: _Arena,
-    outputs: _Space,
+    outputs: Blank,
     reads: list[tuple[str, int, str, tuple[int, ...]]],
 ) -> bytes:
     if not parameter.pointer:
@@ -128,7 +145,7 @@ def _slot(
         if not parameter.output:
             raise TaskError(f"'{parameter.name}' is const: it cannot be an Output")
         dtype = _fitting(parameter, np.dtype(value.dtype))
-        at = outputs.reserve(dtype.itemsize * _count(value.shape), f"'{parameter.name}'")
+        at = outputs.reserve(dtype.itemsize * _count(value.shape), f"'{parameter.name}'", dtype)
         reads.append((parameter.name, at, dtype.str, value.shape))
         return _SLOT.pack(_OUTPUT, 0, at)
     array = _array(parameter, value)
@@ -182,64 +199,33 @@ def _count(shape: tuple[int, ...]) -> int:
 
 
 class _Arena:
-    """Input arrays one after another, each on its own cache line.
+    """Input arrays one after another, none of which shares a cache line with another.
 
     Bytes end with a NUL, as texts do. Behind that, and behind numbers at once, stands chance: whoever reads past the
     end must not find zeros there, with which a sum or a search would be right all the same.
     """
 
-    def __init__(self, start: int) -> None:
+    def __init__(self, start: int, align: int = LINE) -> None:
         self._parts: list[bytes] = []
         self._at = start
+        self._align = align
         self._pad(b"")
 
     def add(self, array: np.ndarray[Any, Any]) -> int:
-        offset = self._at
-        self._parts.append(array.tobytes())
-        self._at += array.nbytes
+        before = os.urandom(shift(array.dtype, self._align))
+        offset = self._at + len(before)
+        self._parts += before, array.tobytes()
+        self._at = offset + array.nbytes
         self._pad(b"\0" if array.dtype.itemsize == 1 else b"")
         return offset
 
     def _pad(self, end: bytes) -> None:
-        padding = end + os.urandom(_ALIGN + -(self._at + len(end)) % _ALIGN)
+        padding = end + os.urandom(LINE + -(self._at + len(end)) % LINE)
         self._parts.append(padding)
         self._at += len(padding)
 
     def data(self) -> bytes:
         return b"".join(self._parts)
-
-
-class _Space:
-    """Room in the output region, what stands in it before the calls, and gaps that nobody may write to."""
-
-    def __init__(self) -> None:
-        self.used = 0
-        self._placed: list[tuple[int, bytes]] = []
-        self._gaps: list[tuple[int, bytes, str]] = []
-
-    def place(self, array: np.ndarray[Any, Any], name: str) -> int:
-        at = self.reserve(array.nbytes, name)
-        self._placed.append((at, array.tobytes()))
-        return at
-
-    def blank(self) -> bytes:
-        content = bytearray([POISON]) * self.used
-        for at, data in (*self._placed, *((begin, gap) for begin, gap, _ in self._gaps)):
-            content[at : at + len(data)] = data
-        return bytes(content)
-
-    def reserve(self, size: int, name: str) -> int:
-        at = self.used
-        self.used += size + -size % _ALIGN + _ALIGN
-        # By chance: what is known beforehand could be put back by whoever wrote over it.
-        self._gaps.append((at + size, os.urandom(self.used - at - size), name))
-        return at
-
-    def refuse_overrun(self, region: memoryview) -> None:
-        """Code that writes past its outputs seems right here and breaks something where it is used."""
-        for begin, gap, name in self._gaps:
-            if region[begin : begin + len(gap)] != gap:
-                raise BadAnswer(f"a call wrote past the end of {name}")
 
 
 def python_question(inputs: Sequence[Mapping[str, Any]], *, setup: bool = False) -> Question:
@@ -299,7 +285,7 @@ def command_question(given: Mapping[str, Any], outputs: Sequence[str], output_by
     count = ("stdin" in given) + len(files) + len(arguments) + 3 + len(outputs)
     records = _RECORD.size + count * _PART.size
     arena = _Arena(records)
-    room = output_bytes // (1 + len(outputs)) - _ALIGN
+    room = output_bytes // (1 + len(outputs)) - LINE
     row = [_RECORD.pack(count, 0, records)]
     if "stdin" in given:
         row.append(_data_part(_STDIN, given["stdin"], "", arena))

@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from outpace.domains.base import Domain, Input
 from outpace.judge.accounts import Account
+from outpace.judge.blank import POISON
 from outpace.judge.compare import brief, difference, nonfinite
 from outpace.judge.inputs import checked
-from outpace.judge.question import POISON
 from outpace.judge.verdict import SpeedUp
 
 # The reference against itself: outside these, something other than speed is being measured.
@@ -55,6 +55,9 @@ def weaknesses(domain: Domain, answered: Sequence[tuple[Input, Any]], moved: Mov
         if _passes(domain, answered, answers, moved):
             found.append(f"a program that does nothing ({name} answer) passes the check")
             break
+    bare = [without_elements(answer) for _, answer in answered]
+    if _changed(answered, bare) and _passes(domain, answered, bare, moved):
+        found.append("a program whose arrays have no elements passes the check; compare shapes before elements")
     halves = [without_smaller_half(answer) for _, answer in answered]
     if _changed(answered, halves) and _passes(domain, answered, halves, moved):
         found.append(
@@ -92,7 +95,7 @@ def mostly_conversion(account: Account) -> str:
     return (
         f"converting arguments and answers takes {account.converting / 1e3:.3g} us of the "
         f"{account.reference / 1e3:.3g} us of a call, so that a candidate could win by reading and writing them in "
-        "another way; take and return NumPy arrays, or let a call do more with them"
+        "another way; take and return arrays, or let a call do more with them"
     )
 
 
@@ -103,6 +106,13 @@ def null_like(answer: Any) -> Any:
     if isinstance(answer, dict):
         return {key: null_like(value) for key, value in answer.items()}
     return None if answer is None else type(answer)()
+
+
+def without_elements(answer: Any) -> Any:
+    """The answer with arrays of no elements, which NumPy compares with arrays of any length."""
+    if isinstance(answer, np.ndarray):
+        return np.zeros((0, 1), answer.dtype)
+    return {key: without_elements(value) for key, value in answer.items()} if isinstance(answer, dict) else answer
 
 
 def untouched(given: Input, answer: Any) -> Any:

@@ -9,18 +9,54 @@ from dataclasses import dataclass
 import numpy as np
 
 from outpace.domains.base import Input
+from outpace.judge.accounts import LIFETIME_NS
 from outpace.judge.verdict import Span
+from outpace.task import Task
 
-# Timed turns of each side of a pair, in the order ABBA or BAAB, in a life that is brief.
+# Timed turns of each side of a pair, in a life that is brief.
 TURNS = 2
+# In a block a side has so many turns in a row at least. It has more where it takes longer to bring its memory back into
+# the caches from which the other side drove it, at so many seconds a byte, of no more bytes than large caches have.
+BLOCK, REFILL, CACHED = 2, 100e-9 / 64, 32 << 20
+# What the questions of a block take.
+BLOCK_BYTES = 256 << 20
 # How much the number of turns of a whole life varies around the plan's.
 TURNS_SPREAD = 1.25
 # Edge cases that one process meets, at most.
 EDGES = 8
 # How much a turn's length varies around the plan's.
 SPREAD = 1.4
+# Making the inputs of a bucket may take so many seconds; a task whose make_input is slower has fewer calls in a turn.
+INPUT_SECONDS = 0.25
+# What the questions of a turn take, and their answers; a bucket holds several turns, and inputs twice.
+TURN_BYTES = 64 << 20
+# A long process may take so many seconds, inputs and both sides included.
+LONG_SECONDS = 8.0
+# And the two processes of a whole life so many, in so many turns at most.
+WHOLE_SECONDS, TURNS_MOST = 0.8, 80
+# An edge case that takes more than this share of a turn is not timed: all of them together must be worth little to
+# whoever knows their answers by heart.
+LIGHT_SHARE = 0.001
 # One process in so many has a turn with an edge case that is too dear to be timed.
 DEAR_EVERY = 2
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What a rehearsal found: seconds per call, and bytes."""
+
+    reference: float
+    candidate: float
+    # Of making a question and of checking its answer, for the judge.
+    making: float
+    checking: float
+    # The largest question or answer, and the reference's longest answer.
+    largest: int
+    longest_answer: int
+    # Memory of the reference that it may want in the caches.
+    memory: int = 0
+    # Each edge case, and what the reference takes over it.
+    edges: tuple[tuple[Input, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -38,18 +74,67 @@ class Plan:
     # Calls over which once-work is spread, and the longest opening for which there is time, in questions.
     lifetime: float = math.inf
     longest: int = 1
-    # Timed turns of a whole life, about.
+    # Timed turns of a whole life, about, and how many of them a side has in a row.
     turns: int = TURNS
+    block: int = BLOCK
     note: str = ""
 
 
 @dataclass(frozen=True)
 class Lengths:
-    """How many questions the opening and each timed turn of one process have, and how many such turns there are."""
+    """How many questions the opening and each timed turn of one process have, how many such turns there are, and how
+    many of them in a row."""
 
     opening: int
     turn: int
     turns: int
+    block: int
+
+
+def plan_for(task: Task, costs: Costs) -> Plan:
+    """The plan of all buckets of a verdict."""
+    timing = task.timing
+    question, sample = costs.reference * timing.bundle, timing.sample_ms / 1e3
+    wanted = sample / question
+    # A tenfold gain shortens the candidate's turn tenfold: lengthen both, but the reference's at most fivefold.
+    wanted = max(wanted, min(sample / 4 / (costs.candidate * timing.bundle), 5 * wanted), 1.0)
+    # Inputs of an opening and of the timed turns, all of them new.
+    by_inputs = INPUT_SECONDS / costs.making / (TURNS + 1)
+    by_memory = TURN_BYTES / max(costs.largest, 1)
+    lifetime = timing.lifetime or LIFETIME_NS / 1e9 / costs.reference
+    # In questions. No process makes more calls than programs that use the code do: what a candidate is like after
+    # that is of no use to anybody. Every call of a command is a life of its own.
+    life = math.inf if task.entry.kind == "command" else lifetime / timing.bundle
+    questions = math.ceil(max(min(wanted, by_inputs, by_memory, turn_within(life)), 1.0))
+    note = ""
+    if questions < wanted / 2 and turn_within(life) < min(by_inputs, by_memory):
+        note = f"a timed turn had {questions} questions and not {wanted:.0f}: a process lives for {lifetime:.0f} calls"
+    elif questions < wanted / 2:
+        note = (
+            f"a timed turn had {questions} questions instead of {wanted:.0f}: making one takes "
+            f"{costs.making * 1e3:.3g} ms, and its answer up to {costs.longest_answer // 1024} KB"
+        )
+    # By the reference alone: a candidate that dawdles in the rehearsal must not escape a long life.
+    each = costs.making + costs.checking + 2 * question
+    longest = min(opening_within(life, questions), LONG_SECONDS / each)
+    turns = min(WHOLE_SECONDS / (questions * each), turns_within(life, questions))
+    turns = max(min(int(turns), TURNS_MOST), TURNS)
+    # Half a block to refill, half to look at.
+    refilled = REFILL * min(costs.memory, CACHED) / (questions * question)
+    block = 2 * math.ceil(min(max(refilled, 1), turns / 4, BLOCK_BYTES / (2 * questions * max(costs.largest, 1))))
+    light = LIGHT_SHARE * question * questions
+    return Plan(
+        questions,
+        question,
+        light=tuple(edge for edge, seconds in costs.edges if seconds <= light),
+        dear=tuple(edge for edge, seconds in costs.edges if seconds > light),
+        dearest=max((seconds for _, seconds in costs.edges), default=0.0),
+        lifetime=lifetime,
+        longest=max(int(longest), 1),
+        turns=turns,
+        block=max(block, BLOCK),
+        note=note,
+    )
 
 
 # How much of a life fits, in questions: an opening of up to two turns, the timed turns, and one that is not timed.
@@ -74,11 +159,13 @@ def draw_lengths(plan: Plan, rng: np.random.Generator, span: Span) -> Lengths:
     """The lengths of one process; a long one lives for the lifetime, or as long as there is time for."""
     turn = turn_length(plan, rng)
     if span is Span.LONG:
-        return Lengths(max(plan.longest, 2 * plan.questions), turn, TURNS)
+        return Lengths(max(plan.longest, 2 * plan.questions), turn, TURNS, TURNS)
     opening = max(round(_log_uniform(rng, 1, 2 * plan.questions)), 1)
     if span is Span.BRIEF:
-        return Lengths(opening, turn, TURNS)
-    return Lengths(opening, turn, max(round(plan.turns * _log_uniform(rng, 1 / TURNS_SPREAD, TURNS_SPREAD)), TURNS))
+        # A first look ranks candidates: it is brief, and its turns as close to each other as they can be.
+        return Lengths(opening, turn, TURNS, 1)
+    blocks = max(round(plan.turns / plan.block * _log_uniform(rng, 1 / TURNS_SPREAD, TURNS_SPREAD)), 1)
+    return Lengths(opening, turn, blocks * plan.block, plan.block)
 
 
 def turn_length(plan: Plan, rng: np.random.Generator) -> int:

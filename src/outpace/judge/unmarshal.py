@@ -64,12 +64,23 @@ def _with_arrays(value: Any, described: list[Any], data: bytes, at: int) -> tupl
                 count *= int(axis)
             if count * dtype.itemsize > len(data) - at:
                 raise WireError(f"an array of {count} elements in {len(data) - at} bytes")
+            if _at(value, path) is not None:
+                # What a later array takes the place of would be bytes that nobody reads, put there for free.
+                raise WireError(f"an array where the answer has something else already ({path!r:.80})")
             value = placed(value, tuple(path), np.frombuffer(data, dtype, count, at).reshape(shape))
         except (TypeError, ValueError, KeyError, IndexError, OverflowError, MemoryError) as error:
             raise WireError(f"an array that cannot be read: {error}") from None
         places.append((at, count * dtype.itemsize))
         at += count * dtype.itemsize
+    if at + -at % ALIGN != len(data):
+        raise WireError(f"{len(data) - at} bytes behind the last array")
     return value, places
+
+
+def _at(value: Any, path: list[Any]) -> Any:
+    for step in path:
+        value = value[step]
+    return value
 
 
 def _beyond(reference: int, most: int) -> str:

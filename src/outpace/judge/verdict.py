@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
-# How samples come about. The first protocol asked in batches, the second confirmed in brief lives and excused noise;
-# figures of two protocols are not to be compared.
-PROTOCOL = 4
+# How samples come about. The first protocol asked in batches, the second confirmed in brief lives and excused noise, up
+# to the fourth both sides took turns in either order; figures of two protocols are not to be compared.
+PROTOCOL = 5
 
 
 class Outcome(StrEnum):
@@ -60,6 +60,7 @@ class Life:
     """
 
     opening: Sample
+    # In blocks of equal length: all turns of a block follow one another, the first of them the other side's last.
     turns: tuple[Sample, ...]
     # Turns that look like the timed ones but hold an edge case too dear to be timed.
     asides: tuple[Sample, ...] = ()
@@ -72,6 +73,10 @@ class Life:
     def calls(self) -> int:
         """All that it answered."""
         return sum(sample.calls for sample in (self.opening, *self.turns, *self.asides))
+
+    def settled(self, block: int) -> tuple[Sample, ...]:
+        """The second half of each block of turns, by when what the other side did to the caches is mended."""
+        return tuple(turn for at, turn in enumerate(self.turns) if at % block >= block // 2)
 
 
 @dataclass(frozen=True)
@@ -86,6 +91,8 @@ class Bucket:
     # What it took the reference to convert the arguments and the answer of a call, in nanoseconds; 0 where nothing is.
     converting: int = 0
     span: Span = Span.BRIEF
+    # How many timed turns each side has in a row.
+    block: int = 1
 
 
 @dataclass(frozen=True)

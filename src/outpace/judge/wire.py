@@ -129,10 +129,27 @@ def _own(array: Any, apart: list[Any]) -> bool:
 def _apart(value: Any) -> tuple[Any, _Found]:
     """A value without its arrays, and the arrays with their paths."""
     found: _Found = []
+    met: list[Any] = []
     try:
-        return _without_arrays(value, (), found), found
+        rest = _without_arrays(value, (), found, met)
     except RecursionError:
         raise WireError("an answer nested so deeply cannot be sent") from None
+    if len(set(map(id, met))) < len(met):
+        _copy_shared(met)
+    return rest, found
+
+
+def _copy_shared(met: list[Any]) -> None:
+    """Copy each list, dict and array that stands in a value once more.
+
+    Whoever asked for many rows wants rows that can be changed one by one, and the bytes say many. To make them takes
+    what it takes here, on the clock.
+    """
+    seen = set()
+    for each in met:
+        if id(each) in seen:
+            each.copy()
+        seen.add(id(each))
 
 
 def _marshalled(pair: tuple[Any, list[Any]]) -> bytes:
@@ -184,18 +201,22 @@ def _aligned(size: int) -> int:
     return size + -size % ALIGN
 
 
-def _without_arrays(value: Any, path: tuple[Any, ...], arrays: _Found) -> Any:
+def _without_arrays(value: Any, path: tuple[Any, ...], arrays: _Found, met: list[Any]) -> Any:
+    """The value with None for each array; arrays are added to the one list, all that can be changed to the other."""
     kind = type(value)
     if kind in _SCALARS:
         return value
     if kind in (list, tuple):
+        if kind is list:
+            met.append(value)
         if set(map(type, value)) <= _SCALARS:
             return value
-        return [_without_arrays(item, (*path, at), arrays) for at, item in enumerate(value)]
+        return [_without_arrays(item, (*path, at), arrays, met) for at, item in enumerate(value)]
     if kind is dict:
+        met.append(value)
         if set(map(type, value.values())) <= _SCALARS:
             return value
-        return {key: _without_arrays(item, (*path, key), arrays) for key, item in value.items()}
+        return {key: _without_arrays(item, (*path, key), arrays, met) for key, item in value.items()}
     # Looked at even where there is no NumPy: marshal would take an array.array for bytes.
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, numpy.generic):
@@ -205,6 +226,7 @@ def _without_arrays(value: Any, path: tuple[Any, ...], arrays: _Found) -> Any:
             f"a {kind.__name__} cannot be sent; use numbers, texts, bytes, lists, dicts with str keys and arrays"
         )
     arrays.append((path, _sendable(value, numpy)))
+    met.append(value)
     return None
 
 

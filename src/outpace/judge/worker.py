@@ -228,20 +228,20 @@ class Worker:
         self._loading = time.perf_counter_ns() - begin
         self.loaded_in = self._loading / 1e9
 
-    def ask(self, lot: Lot, turn_seconds: float) -> Heard:
+    def ask(self, lot: Lot, turn_seconds: float, room: int = ANSWER_LIMIT) -> Heard:
         """One turn: the questions of a lot, each after the answer to the last; raises Failed where there is none."""
         limit, doing = self.program.seconds, "a call"
         if lot.questions and lot.questions[0].setup:
             limit, doing = max(limit, self.program.setup_seconds), "set-up or a call"
             turn_seconds += self.program.setup_seconds
-        turn = feed(self._asked(limit, turn_seconds), lot)
+        turn = feed(self._asked(limit, turn_seconds), lot, room)
         self.kept = max(self.kept, lot.kept)
         if turn.told is Told.SPEAKS:
             self._receive(-1, 1.0, doing, expected=-1)
         if turn.told is Told.TIMED_OUT:
             raise Failed(Outcome.TIMED_OUT, self._too_slow(turn.wall / 1e9, limit, turn_seconds, len(turn.answers)))
         if turn.told is Told.NO_ROOM:
-            raise Failed(Outcome.REFUSED, f"the answers of {lot.calls} calls take more than {ANSWER_LIMIT // MIB} MB")
+            raise Failed(Outcome.REFUSED, f"the answers of {lot.calls} calls take more than {room // MIB} MB")
         if turn.told is Told.TOO_LONG:
             raise Failed(Outcome.WRONG, f"an answer claims more than the {self.outputs.size // MIB} MB allowed")
         if turn.told is Told.UNREADABLE_ANSWER:
@@ -279,7 +279,8 @@ class Worker:
         )
 
     def _too_slow(self, taken: float, limit: float, turn_limit: float, answered: int) -> str:
-        if taken >= turn_limit:
+        # The first call's own limit ends before the turn's, however long it took to stop the worker after that.
+        if taken >= turn_limit and (answered or turn_limit < limit):
             return (
                 f"{answered} calls took longer than the {turn_limit:.3g} s that the reference's speed allows for them"
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import hashlib
 import math
 import re
@@ -18,9 +19,12 @@ Kind = Literal["choose", "alternatives", "flags"]
 # The option of each point, by its index; None where a candidate no longer has the point.
 Settings = tuple[int | None, ...]
 
-_MARKER = re.compile(r"\s*(//|#)\s*outpace:\s*(.*?)\s*")
+# Matched against a line without the blanks around it: a pattern that strips both ends takes quadratic time.
+_MARKER = re.compile(r"(//|#)\s*outpace:(.*)")
 _WRONG_COMMENT = re.compile(r"\s*/\*+\s*outpace:")
 _WORD = re.compile(r"[A-Za-z_]\w*")
+# Every option of a choice is looked for in a line, and a candidate's lines may be long.
+_MOST_TOKENS = 64
 
 
 @dataclass(frozen=True)
@@ -189,9 +193,11 @@ def _scan(lines: Sequence[str]) -> Iterator[_Found | _FaultError]:
     """The points of a text, and what is wrong with those that are none."""
     for first, last in _editable(lines):
         at = first
+        # Found once: a text may open alternatives in thousands of lines.
+        ends = [row for row in range(first, last) if _words(lines[row]) == ["end", "alternatives"]]
         while at < last:
             try:
-                found, at = _point(lines, at, last)
+                found, at = _point(lines, at, last, ends)
                 if found is not None:
                     yield found
             except _FaultError as fault:
@@ -216,11 +222,11 @@ def _editable(lines: Sequence[str]) -> list[tuple[int, int]]:
 
 def _words(line: str) -> list[str]:
     """What a marker line says, word by word; nothing for any other line."""
-    match = _MARKER.fullmatch(line)
+    match = _MARKER.fullmatch(line.strip())
     return (match[2].split() or ["nothing"]) if match else []
 
 
-def _point(lines: Sequence[str], at: int, last: int) -> tuple[_Found | None, int]:
+def _point(lines: Sequence[str], at: int, last: int, ends: Sequence[int]) -> tuple[_Found | None, int]:
     words = _words(lines[at])
     if not words:
         if _WRONG_COMMENT.match(lines[at]):
@@ -229,7 +235,7 @@ def _point(lines: Sequence[str], at: int, last: int) -> tuple[_Found | None, int
     if words[0] == "choose":
         return _choose(lines, at, last, tuple(words[1:])), at + 2
     if words == ["alternatives"]:
-        return _alternatives(lines, at, last)
+        return _alternatives(lines, at, ends)
     if words[0] == "option" or words[:2] == ["end", "alternatives"]:
         raise _FaultError(at, f"'{' '.join(words)}' stands outside 'outpace: alternatives'; put that before it")
     raise _FaultError(
@@ -243,6 +249,8 @@ def _choose(lines: Sequence[str], at: int, last: int, tokens: tuple[str, ...]) -
     if len(tokens) < 2 or len(set(tokens)) < len(tokens):
         given = " ".join(tokens) or "none"
         raise _FaultError(at, f"'choose' needs two or more different tokens, it has {given}")
+    if len(tokens) > _MOST_TOKENS:
+        raise _FaultError(at, f"'choose' has {len(tokens)} tokens; {_MOST_TOKENS} are the most")
     if at + 1 >= last:
         raise _FaultError(at, "'choose' is not followed by a line that may be edited; put it before one")
     matches = list(_any_of(tokens).finditer(lines[at + 1]))
@@ -275,11 +283,12 @@ def _whole(token: str) -> str:
     return before + re.escape(token) + after
 
 
-def _alternatives(lines: Sequence[str], at: int, last: int) -> tuple[_Found, int]:
-    end = next((row for row in range(at + 1, last) if _words(lines[row]) == ["end", "alternatives"]), None)
-    if end is None:
+def _alternatives(lines: Sequence[str], at: int, ends: Sequence[int]) -> tuple[_Found, int]:
+    following = bisect.bisect(ends, at)
+    if following == len(ends):
         raise _FaultError(at, "'alternatives' has no 'outpace: end alternatives' after it")
-    marker = _MARKER.fullmatch(lines[at])
+    end = ends[following]
+    marker = _MARKER.fullmatch(lines[at].strip())
     assert marker is not None
     prefix = marker[1] + "~"
     rows = [row for row in range(at + 1, end) if _words(lines[row])]

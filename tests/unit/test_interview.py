@@ -102,6 +102,28 @@ def test_what_the_candidate_dawdled_is_not_missing_to_the_reference() -> None:
     assert set(limits[0]) == {math.inf}
 
 
+def test_whoever_is_slow_by_lot_takes_no_longer_than_whoever_always_is() -> None:
+    ask, limits = interview(), []  # type: ignore[var-annotated]
+
+    class Slow(Pair):
+        """A candidate that takes ninety times what the reference takes, if it may."""
+
+        def ask(self, side: int, lot: Lot, seconds: float, room: int = ANSWER_LIMIT) -> Heard:
+            if side == 1:
+                limits.append(seconds)
+            return super().ask(side, lot, min(0.9, seconds), room)
+
+    pair = Slow()
+    ask.turn(pair, lots(ask, 1)[0], 0.01)  # type: ignore[arg-type]
+    ask.indulge(0.1)
+    for _ in range(30):
+        ask.turn(pair, lots(ask, 1)[0], 0.01)  # type: ignore[arg-type]
+    taken = sum(min(0.9, limit) for limit in limits[1:])
+    assert limits[2] > 0.9, "for a while"
+    beyond = 90 * 0.1 + ask.domain.task.limits.seconds
+    assert 9 < taken < beyond + 30 * 10 * 0.01 + 0.1 < 30 * 0.9, "besides, ten times what the reference takes"
+
+
 def test_starts_may_take_a_minute_together_however_long_a_life_is() -> None:
     ask = interview()
     ask.expect(1e-3, 1e9)

@@ -72,6 +72,16 @@ class Cgroup:
                     return int(line.split()[1]) > 0
         return False
 
+    def held(self) -> int:
+        """Bytes of memory that its processes fill, mapped or not, and that the kernel holds for them; 0 if unknown."""
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            rows = dict(line.split() for line in (self.folders[0] / "memory.stat").read_text().splitlines())
+            if self.version == 2:
+                return sum(int(rows.get(name, 0)) for name in ("anon", "shmem", "kernel", "sock"))
+            kernel = int((self.folders[0] / "memory.kmem.usage_in_bytes").read_text())
+            return int(rows["rss"]) + int(rows["shmem"]) + kernel
+        return 0
+
     def remove(self) -> None:
         """Kill whatever is left inside and remove the folders."""
         self._give_back()

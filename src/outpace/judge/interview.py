@@ -29,7 +29,8 @@ from outpace.judge.worker import Failed, Heard, Program
 from outpace.task import Entry
 
 # A turn may take so many times what the reference takes over it, less in a confirmation, which nothing so slow will
-# win; beyond that all turns of a verdict together may take as long as one call may.
+# win; beyond that all turns of a verdict together may take as long as one call may. A first look at one that is slow
+# throughout ends early: nobody may be slow by lot, and take more in a longer one.
 PATIENCE = {Span.BRIEF: 100, Span.WHOLE: 10, Span.LONG: 10}
 # All starts together may take so many lifetimes of the reference, or as long as one start may, but no more seconds.
 STARTS, STARTS_MOST = 5, 60.0
@@ -71,6 +72,8 @@ class Interview:
         # Seconds that the candidate may still dawdle, in its calls and before the first.
         self._slack = domain.task.limits.seconds
         self._slack_before = programs[1].setup_seconds
+        # And how much slower than in a confirmation its calls may be in all of a first look.
+        self._leisure = math.inf
         self._loading = 0.0  # seconds, of the reference
         self.doubts = Doubts(domain, self.reference_answers, np.random.default_rng(seed))
 
@@ -91,6 +94,10 @@ class Interview:
         self._usual = seconds
         # Once-work that takes a lifetime cannot pay: a table that may pay has time to be made in every process.
         self._slack_before = max(self._slack_before, min(STARTS * lifetime * seconds, STARTS_MOST))
+
+    def indulge(self, seconds: float) -> None:
+        """The turns of a first look begin; the reference takes so long over the buckets that tell a slow candidate."""
+        self._leisure = self._slack + (PATIENCE[Span.BRIEF] - PATIENCE[Span.WHOLE]) * seconds
 
     def reference_answers(self, inputs: Sequence[Input]) -> list[Any]:
         """What the reference says to these inputs, set up as it was last."""
@@ -212,10 +219,13 @@ class Interview:
         for lot, seconds in zip(lots, expected, strict=True):
             room = ANSWER_LIMIT - sum(len(answer) for heard in found for answer in heard.answers)
             # What the candidate dawdled is not missing to the reference, whose calls have limits of their own.
-            most = self._slack + PATIENCE[span] * seconds if side == 1 else math.inf
+            usual, least = PATIENCE[span] * seconds, PATIENCE[Span.WHOLE] * seconds
+            most = min(self._slack + usual, self._leisure + least) if side == 1 else math.inf
             found.append(pair.ask(side, lot, most, room))
             if side == 1 and lot.calls:
-                self._slack -= max(found[-1].sample.wall / 1e9 - PATIENCE[span] * seconds, 0.0)
+                taken = found[-1].sample.wall / 1e9
+                self._slack -= max(taken - usual, 0.0)
+                self._leisure -= max(taken - least, 0.0)
         return found
 
     def seconds(self, sample: Sample) -> float:

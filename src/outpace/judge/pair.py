@@ -71,6 +71,11 @@ class Pair:
         except Failed as failure:
             raise SideFailed(failure, side) from failure
 
+    def held(self) -> tuple[int, int]:
+        """Bytes of memory on the accounts of both sides' control groups."""
+        reference, candidate = (self.workers[side].held() for side in (0, 1))
+        return reference, candidate
+
     def close(self) -> None:
         for worker in self.workers.values():
             worker.close()

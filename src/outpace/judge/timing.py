@@ -30,6 +30,7 @@ from outpace.judge.schedule import (
     Plan,
     dear_edge,
     draw_lengths,
+    longest_look,
     placed,
     plan_for,
     turn_length,
@@ -46,6 +47,8 @@ LONG_EVERY = 16
 ONCE_MATTERS = 0.002
 # A long process that has taken so many times what the reference takes over all of its life is at its end.
 HOPELESS = 1.2
+# A control group's account is kept in batches of pages for each core.
+ACCOUNT_LAG = MIB
 # A short opening has up to so many turns.
 OPENING_TURNS = 3
 
@@ -153,12 +156,14 @@ class Stopwatch:
         dear = dear_edge(plan, rng)
         aside = int(rng.integers(lengths.turns)) if dear else -1
         starts, openings, turns, asides = _Both(), _Both(), _Both(), _Both()
+        held: list[tuple[int, int]] = []
         with ask.pair(rng) as pair:
             starts.add(ask.start(pair, ask.lot([], setup), 0.0, first=int(rng.integers(2)), span=span))
             asked = [*([()] * (parts - 1)), edges.pop()]
             blocks = [partial(self._lots, plan, rng, size, [each]) for each in asked]
             for block in self._asked(pair, blocks, span):
                 openings.add(*block.heard)
+                held = held or [pair.held()]
                 if span is Span.LONG and openings.seconds(1) > HOPELESS * plan.seconds * lengths.opening:
                     break  # were all the rest done in no time, it would still be no gain
             blocks = [
@@ -170,9 +175,10 @@ class Stopwatch:
             for block in self._asked(pair, blocks, span):
                 for number, heard in enumerate(block.heard):
                     (asides if number == block.aside else turns).add(heard)
+            held.append(pair.held())
             again = pair.ask(0, block.lots[-1]).sample
             converting = ask.converting(pair, block.lots[-1])
-        self._growth.append(_growth(openings, turns))
+        self._growth.append(_growth(openings, turns, held))
         reference, candidate = (
             Life(
                 _together(openings.samples(side)),
@@ -231,6 +237,8 @@ class Stopwatch:
         rng, _ = self._interview.chance()
         wanted, lived = confirm or not rng.integers(LONG_EVERY), False
         span = Span.WHOLE if confirm else Span.BRIEF
+        if not confirm:
+            self._interview.indulge(statistics.EARLY_BUCKETS * longest_look(plan))
         buckets: list[Bucket] = []
         decision = Decision(False, None)
         limit = 2 * max(statistics.LOOKS)
@@ -287,13 +295,22 @@ def _together(samples: Sequence[Sample]) -> Sample:
     return Sample(*(sum(getattr(each, name) for each in samples) for name in ("calls", "wall", "cpu", "delay")))
 
 
-def _growth(openings: _Both, turns: _Both) -> float:
-    """Bytes per call by which the candidate's memory grew beyond the reference's, after its first calls."""
+def _growth(openings: _Both, turns: _Both, held: Sequence[tuple[int, int]]) -> float:
+    """Bytes per call by which the candidate's memory grew beyond the reference's, after its first calls.
+
+    What it has mapped shows page by page; what it has not, in shared pages or in the kernel, on its group's account alone.
+    """
     # The set-up and the first part of the opening fill caches and arenas of honest code.
     heard = [*openings.heard, *turns.heard]
     asked = sum(one.sample.calls for one, _ in heard[1:])
-    grown = [heard[-1][side].resident - heard[0][side].resident for side in (0, 1)]
-    return max(grown[1] - max(grown[0], 0), 0) / max(asked, 1)
+    resident = [heard[-1][side].resident - heard[0][side].resident for side in (0, 1)]
+    account = [held[-1][side] - held[0][side] for side in (0, 1)]
+    grown = (_beyond(resident), _beyond(account) - ACCOUNT_LAG)
+    return max(*grown, 0) / max(asked, 1)
+
+
+def _beyond(grown: Sequence[int]) -> int:
+    return grown[1] - max(grown[0], 0)
 
 
 def _make(blocks: Sequence[Callable[[], _Block]], made: list[_Block]) -> None:

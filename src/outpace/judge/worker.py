@@ -228,6 +228,10 @@ class Worker:
         self._loading = time.perf_counter_ns() - begin
         self.loaded_in = self._loading / 1e9
 
+    def held(self) -> int:
+        """Bytes of memory on the account of its control group, mapped or not; 0 without one."""
+        return 0 if self.group is None else self.group.held()
+
     def ask(self, lot: Lot, turn_seconds: float, room: int = ANSWER_LIMIT) -> Heard:
         """One turn: the questions of a lot, each after the answer to the last; raises Failed where there is none."""
         limit, doing = self.program.seconds, "a call"

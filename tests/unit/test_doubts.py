@@ -15,7 +15,7 @@ from outpace.errors import HarnessError
 from outpace.judge import drawn_doubts as module
 from outpace.judge.compare import ROUNDS
 from outpace.judge.doubts import Doubts
-from outpace.judge.drawn_doubts import FEWEST, Doubt
+from outpace.judge.drawn_doubts import FEWEST, Doubt, how_far
 from outpace.judge.nudge import NUDGES
 from outpace.judge.worker import Failed
 
@@ -153,6 +153,20 @@ def test_of_slow_calls_some_doubts_are_drawn() -> None:
     found = doubts(reference)
     settle(found, [doubtful(2.0, found) for _ in range(50)], 0.5)
     assert FEWEST * (1 + NUDGES) <= sum(reference.asked) < 50 * (1 + NUDGES)
+
+
+@pytest.mark.parametrize("beside", [1 << 2000, -(10**400), "x", None, [1 << 2000, "x"], {"a": 1 << 2000}, 1e300, True])
+def test_how_far_off_an_answer_is_can_be_told_beside_anything(beside: Any) -> None:
+    for made in (
+        lambda x: [x, beside],
+        lambda x: {"a": x, "b": beside},
+        lambda x: [[x, x], beside],
+        lambda x: [beside] * 20 + [x],
+    ):
+        right, wrong, worse = made(1.0), made(1.0 + 1e-9), made(1.5)
+        assert how_far(right, wrong) <= how_far(right, worse)
+        assert how_far(right, right) == 0
+    assert how_far([1.0, 1 << 2000], [1.5, 1 << 2000]) == 0.5
 
 
 def test_the_answer_that_is_furthest_off_is_always_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -267,10 +267,11 @@ def test_what_stands_in_a_value_more_than_once_is_copied_as_often() -> None:
         (lambda row: [np.array(row)] * 4, 3),
         (lambda row: [{"x": row}] * 2, 2),
         (lambda _: [1, 1, "a", "a", None, None], 0),
-        (lambda _: [(1, 2)] * 3, 0),
+        (lambda row: [tuple(row)] * 3, 2),
+        (lambda _: [()] * 3, 0),
     ],
 )
-def test_all_that_can_be_changed_is_looked_at_for_that(make, shared, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_that_holds_others_is_looked_at_for_that(make, shared, monkeypatch: pytest.MonkeyPatch) -> None:
     met: list[object] = []
     monkeypatch.setattr(wire, "_copy_shared", met.extend)
     value = make([1.0, 2.0])

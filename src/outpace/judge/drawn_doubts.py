@@ -110,9 +110,10 @@ def how_far(expected: Any, answer: Any) -> float:
         return max((how_far(value, answer.get(name)) for name, value in expected.items()), default=0.0)
     try:
         right, got = (np.asarray(each, complex) for each in (expected, answer))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         if isinstance(expected, list) and isinstance(answer, list):
             return max(map(how_far, expected, answer), default=0.0)
+        # Texts, or whole numbers that no float holds: they are right or wrong, and never doubtful.
         return 0.0
     if right.shape != got.shape:
         return math.inf

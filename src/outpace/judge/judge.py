@@ -10,13 +10,14 @@ import contextlib
 import os
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
 from outpace.candidate import Candidate, forbidden_change, reference
 from outpace.domains.base import Domain
-from outpace.errors import HarnessError, TaskError
+from outpace.errors import HarnessError, OutpaceError, TaskError
 from outpace.judge import redteam
 from outpace.judge.accounts import reckon
 from outpace.judge.build import build, remove
@@ -186,7 +187,18 @@ class Judge:
                         raise
                     raise HarnessError(f"judging failed {ATTEMPTS} times: {fault}") from fault
                 time.sleep(0.1 * 2**attempt)
+            except (OutpaceError, Failed):
+                raise
+            except Exception as bug:
+                # A mistake of ours that some candidate found must end neither a run nor every restart of it.
+                raise HarnessError(f"{_place(bug)}: this is a fault of outpace, please report it") from bug
         raise AssertionError("unreachable")
+
+
+def _place(bug: Exception) -> str:
+    """What was raised, and where in the source."""
+    last = traceback.extract_tb(bug.__traceback__)[-1]
+    return f"{type(bug).__name__}: {str(bug)[:200]} ({Path(last.filename).name}:{last.lineno})"
 
 
 def _secret_seed() -> int:

@@ -298,7 +298,7 @@ def _together(samples: Sequence[Sample]) -> Sample:
 def _growth(openings: _Both, turns: _Both, held: Sequence[tuple[int, int]]) -> float:
     """Bytes per call by which the candidate's memory grew beyond the reference's, after its first calls.
 
-    What it has mapped shows page by page; what it has not, in shared pages or in the kernel, on its group's account alone.
+    What it has mapped shows page by page; what it has not, in shared pages or in the kernel, on its group's account.
     """
     # The set-up and the first part of the opening fill caches and arenas of honest code.
     heard = [*openings.heard, *turns.heard]

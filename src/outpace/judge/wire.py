@@ -140,15 +140,15 @@ def _apart(value: Any) -> tuple[Any, _Found]:
 
 
 def _copy_shared(met: list[Any]) -> None:
-    """Copy each list, dict and array that stands in a value once more.
+    """Copy each list, tuple, dict and array that stands in a value once more.
 
     Whoever asked for many rows wants rows that can be changed one by one, and the bytes say many. To make them takes
-    what it takes here, on the clock.
+    what it takes here, on the clock. A tuple passes for a list, and so costs what one costs.
     """
     seen = set()
     for each in met:
         if id(each) in seen:
-            each.copy()
+            _ = [*each] if type(each) is tuple else each.copy()
         seen.add(id(each))
 
 
@@ -202,13 +202,13 @@ def _aligned(size: int) -> int:
 
 
 def _without_arrays(value: Any, path: tuple[Any, ...], arrays: _Found, met: list[Any]) -> Any:
-    """The value with None for each array; arrays are added to the one list, all that can be changed to the other."""
+    """The value with None for each array; arrays are added to the one list, all that holds others to the other."""
     kind = type(value)
     if kind in _SCALARS:
         return value
     if kind in (list, tuple):
-        if kind is list:
-            met.append(value)
+        if value:
+            met.append(value)  # of empty tuples there is only one
         if set(map(type, value)) <= _SCALARS:
             return value
         return [_without_arrays(item, (*path, at), arrays, met) for at, item in enumerate(value)]

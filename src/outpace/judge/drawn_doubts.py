@@ -109,7 +109,8 @@ def how_far(expected: Any, answer: Any) -> float:
     if isinstance(expected, Mapping) and isinstance(answer, Mapping):
         return max((how_far(value, answer.get(name)) for name, value in expected.items()), default=0.0)
     try:
-        right, got = (np.asarray(each, complex) for each in (expected, answer))
+        with np.errstate(all="ignore"):
+            right, got = (np.asarray(each, complex) for each in (expected, answer))
     except (TypeError, ValueError, OverflowError):
         if isinstance(expected, list) and isinstance(answer, list):
             return max(map(how_far, expected, answer), default=0.0)

@@ -55,7 +55,7 @@ def once(buckets: Sequence[Bucket], task: Task) -> str:
         return ""
     spent = f"{account.once / 1e6:,.0f}" if account.once >= 1e7 else f"{account.once / 1e6:.1f}"
     return (
-        f"It does {spent} ms of work once per process, which pays after {account.pays_after:,} calls; "
+        f"It may do up to {spent} ms of work once per process, which pays after {account.pays_after:,} calls; "
         f"the figure spreads it over {account.lifetime:,.0f}."
     )
 

@@ -242,7 +242,7 @@ def test_a_claim_says_when_work_done_once_has_paid_off_and_what_its_figure_is() 
     )
     buckets = (*(Bucket(Life(opening, (turn, turn)), faster, 1),) * 8, long)
     said = claim.once(buckets, task())
-    assert said.startswith("It does 1,000 ms of work once per process, which pays after 19,990 calls; ")
+    assert said.startswith("It may do up to 1,000 ms of work once per process, which pays after 19,990 calls; ")
     assert said.endswith("the figure spreads it over 100,000.")
     assert claim.once((Bucket(Life(opening, (turn,)), Life(opening, (turn,)), 1),) * 8, task()) == ""
     much = dataclasses.replace(buckets[0], converting=20_000)

@@ -61,6 +61,36 @@ def test_what_a_candidate_leaves_alone_where_something_belongs_stays_chance(dtyp
     assert answer[3000:].tobytes() == bytes([POISON]) * answer[3000:].nbytes
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c16", "i8", "u1", "i4", "u2", "?"])
+@pytest.mark.parametrize("count", [1, 2, 5, 2999])
+def test_where_the_reference_left_the_output_alone_a_candidate_may_write_anything(dtype: str, count: int) -> None:
+    blank, reference, at = filled(dtype, 4000)
+    candidate = reference.copy()
+    reference[:count] = candidate[:count] = 1
+    candidate[count:3500] = 0
+    blank.mark_unwritten(reference, at)
+    blank.mark_unwritten(candidate, at, reference)
+    assert candidate.tobytes() == reference.tobytes()
+
+
+def test_what_the_reference_wrote_is_checked_to_the_last_element_whatever_its_value() -> None:
+    blank, reference, at = filled("u1", 4000)
+    candidate = reference.copy()
+    reference[:2000], candidate[:2000] = POISON, 7
+    before = np.frombuffer(blank.content, "u1", 2000, at)
+    blank.mark_unwritten(reference, at)
+    blank.mark_unwritten(candidate, at, reference)
+    assert (candidate[:2000] != reference[:2000]).sum() >= 2000 - (before == POISON).sum() > 1900
+
+
+def test_an_output_that_is_written_whole_is_checked_whole() -> None:
+    blank, reference, at = filled("u1", 4000)
+    reference[:], candidate = POISON, np.full(4000, 7, np.uint8)
+    blank.mark_unwritten(reference, at)
+    blank.mark_unwritten(candidate, at, reference)
+    assert (candidate == 7).all() and (reference == POISON).all()
+
+
 def test_two_questions_never_start_alike() -> None:
     assert filled("f8", 8)[1].tobytes() != filled("f8", 8)[1].tobytes()
     assert filled("i4", 8)[1].tobytes() != filled("i4", 8)[1].tobytes()

@@ -25,10 +25,6 @@ from outpace.judge.question import Question
 from outpace.judge.worker import Program
 from outpace.task import Task
 
-# Memory that was freed is used again. By default the C library gives large blocks back to the system, and each answer's
-# array then costs fresh pages: a candidate that returned the same array again and again gained a third, and whoever
-# keeps an answer would see it change.
-_KEPT_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TRIM_THRESHOLD_": str(1 << 30)}
 _CODE = Path(__file__).parents[1] / "judge"
 
 
@@ -73,7 +69,7 @@ class ProgramDomain:
             inner = self._python_worker(kind, interpreter, place)
             binds += [*self._worker_code(), *interpreter.binds, *interpreter.packages]
             hidden = interpreter.hidden
-            variables = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", **_KEPT_MEMORY, **variables}
+            variables = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", **variables}
         confinement = Confinement(
             binds=tuple(binds),
             hidden=hidden,

@@ -7,6 +7,7 @@ output before adding to it could be right by luck: 0xA5 in all bytes is -1e-128 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +40,7 @@ class Blank:
         self._placed: list[tuple[int, bytes]] = []
         self._gaps: list[tuple[int, bytes, str]] = []
         self._numbers: dict[int, tuple[int, np.dtype[np.generic]]] = {}
+        self._left: dict[int, _Left] = {}
 
     def reserve(self, size: int, name: str, dtype: np.dtype[np.generic] | None = None) -> int:
         """Room for an output; floating numbers start as what no arithmetic passes over."""
@@ -81,29 +83,47 @@ class Blank:
     def mark_unwritten(
         self, answer: npt.NDArray[np.generic], at: int, like: npt.NDArray[np.generic] | None = None
     ) -> None:
-        """Let what nobody wrote to in this output read as poison.
+        """Let what the reference did not write in this output read as poison, in its answer and in the candidate's.
 
-        With the reference's answer `like`, only where that reads so too. What a candidate left alone where something
+        The candidate's is the one with the reference's beside it (`like`), which was marked before. Where nobody looks
+        it may write what it likes, as code does that writes first and counts after. What it left alone where something
         belongs stays the chance that it is: poison is a number, next to 0, and would pass for it wherever a task has a
-        floor. Of small integers a few at an end stay as they were: one number in 256 is by chance what stood there
-        before.
+        floor.
         """
         if self._known or at not in self._numbers or not answer.size:
             return
+        if like is None:
+            self._mark(answer, at)
+        elif at in self._left and like.shape == answer.shape:
+            left = self._left[at]
+            answer.reshape(-1).view(left.dtype)[left.places] = like.reshape(-1).view(left.dtype)[left.places]
+
+    def _mark(self, answer: npt.NDArray[np.generic], at: int) -> None:
+        """Poison where the reference wrote nothing; of small integers a few at an end stay the chance that they are:
+        one number in 256 is by chance what stood there before."""
         size, dtype = self._numbers[at]
-        floating = dtype.kind in "fc"
-        unit = _real(dtype) if floating else min(_WORD, size)
+        element = np.dtype(f"u{_real(dtype)}") if dtype.kind in "fc" else np.dtype(f"u{dtype.itemsize}")
+        unit = element.itemsize if dtype.kind in "fc" else min(_WORD, size)
         whole = size // unit * unit
         found = answer.reshape(-1).view(np.uint8)
         before = np.frombuffer(self.content, np.uint8, size, at)
         units = np.dtype(f"u{unit}") if unit in (1, 2, 4, 8) else np.dtype(f"V{unit}")
         same = found[:whole].view(units) == before[:whole].view(units)
-        if like is not None and like.nbytes == size:
-            same &= (like.reshape(-1).view(np.uint8)[:whole].reshape(-1, unit) == POISON).all(axis=1)
+        if not same.any():
+            return
+        self._left[at] = _Left(element, found.view(element) == before.view(element))
         found[:whole].reshape(-1, unit)[same] = POISON
         # The rest of an array of small integers is as the last whole word is.
         if whole < size and same[-1] and bytes(found[whole:]) == bytes(before[whole:]):
             found[whole:] = POISON
+
+
+@dataclass(frozen=True)
+class _Left:
+    """Where a reference left its output alone: which elements are what stood there before."""
+
+    dtype: np.dtype[np.generic]
+    places: npt.NDArray[np.bool_]
 
 
 def _repeated(drawn: bytes, size: int) -> bytes:

@@ -29,9 +29,10 @@ from outpace.judge.worker import Failed, Heard, Program
 from outpace.task import Entry
 
 # A turn may take so many times what the reference takes over it, less in a confirmation, which nothing so slow will
-# win; beyond that all turns of a verdict together may take as long as one call may. A first look at one that is slow
-# throughout ends early: nobody may be slow by lot, and take more in a longer one.
+# win; beyond that all turns of a verdict together may take as long as one call may. And what turns of a first look take
+# beyond the less may be so many seconds more, which is enough to tell how slow a slow candidate is.
 PATIENCE = {Span.BRIEF: 100, Span.WHOLE: 10, Span.LONG: 10}
+LEISURE = 10.0
 # All starts together may take so many lifetimes of the reference, or as long as one start may, but no more seconds.
 STARTS, STARTS_MOST = 5, 60.0
 # Calls of a bucket of which the reference says what converting took.
@@ -72,8 +73,7 @@ class Interview:
         # Seconds that the candidate may still dawdle, in its calls and before the first.
         self._slack = domain.task.limits.seconds
         self._slack_before = programs[1].setup_seconds
-        # And how much slower than in a confirmation its calls may be in all of a first look.
-        self._leisure = math.inf
+        self._leisure = self._slack + LEISURE
         self._loading = 0.0  # seconds, of the reference
         self.doubts = Doubts(domain, self.reference_answers, np.random.default_rng(seed))
 
@@ -94,10 +94,6 @@ class Interview:
         self._usual = seconds
         # Once-work that takes a lifetime cannot pay: a table that may pay has time to be made in every process.
         self._slack_before = max(self._slack_before, min(STARTS * lifetime * seconds, STARTS_MOST))
-
-    def indulge(self, seconds: float) -> None:
-        """The turns of a first look begin; the reference takes so long over the buckets that tell a slow candidate."""
-        self._leisure = self._slack + (PATIENCE[Span.BRIEF] - PATIENCE[Span.WHOLE]) * seconds
 
     def reference_answers(self, inputs: Sequence[Input]) -> list[Any]:
         """What the reference says to these inputs, set up as it was last."""

@@ -168,11 +168,6 @@ def draw_lengths(plan: Plan, rng: np.random.Generator, span: Span) -> Lengths:
     return Lengths(opening, turn, blocks * plan.block, plan.block)
 
 
-def longest_look(plan: Plan) -> float:
-    """The seconds that the reference takes over the longest bucket of a first look."""
-    return (2 + (TURNS + 1) * SPREAD) * plan.questions * plan.seconds + plan.dearest
-
-
 def turn_length(plan: Plan, rng: np.random.Generator) -> int:
     """The questions of one turn."""
     return max(round(plan.questions * _log_uniform(rng, 1 / SPREAD, SPREAD)), 1)

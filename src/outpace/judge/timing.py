@@ -30,7 +30,6 @@ from outpace.judge.schedule import (
     Plan,
     dear_edge,
     draw_lengths,
-    longest_look,
     placed,
     plan_for,
     turn_length,
@@ -237,8 +236,6 @@ class Stopwatch:
         rng, _ = self._interview.chance()
         wanted, lived = confirm or not rng.integers(LONG_EVERY), False
         span = Span.WHOLE if confirm else Span.BRIEF
-        if not confirm:
-            self._interview.indulge(statistics.EARLY_BUCKETS * longest_look(plan))
         buckets: list[Bucket] = []
         decision = Decision(False, None)
         limit = 2 * max(statistics.LOOKS)

@@ -123,7 +123,8 @@ def refitted(rehearsal: Rehearsal, fit: Fitted, skeleton: Skeleton) -> Fitted:
     """The same with this skeleton, which differs in how far its arguments go."""
     if skeleton.judge == fit.skeleton.judge:
         return fit
-    return Fitted(skeleton, rehearsal.rehearse(make_task(Path(skeleton.name), dict(skeleton.files))), fit.narrowed)
+    found = rehearsal.rehearse(make_task(Path(skeleton.name), dict(skeleton.files)))
+    return Fitted(skeleton, found, fit.narrowed, fit.plain)
 
 
 def notes(skeleton: Skeleton) -> list[str]:

@@ -15,6 +15,7 @@ from outpace.errors import TaskError
 from outpace.lines import lines
 from outpace.skeleton_c import variants
 from outpace.skeleton_glue import plan_c
+from outpace.skeleton_kinds import OPTION
 from outpace.skeleton_python import PythonFunction, defined_python, find_python
 from outpace.skeleton_text import constant, judge_file, variable
 from outpace.skeleton_values import Values, choices
@@ -24,6 +25,7 @@ C_SUFFIXES = (".c",)
 CPP_SUFFIXES = (".cc", ".cpp", ".cxx", ".c++", ".hpp", ".hh")
 FILL_IN = "fill in: "
 _GLUE = "outpace_glue"
+_FINITE = "no number is NaN or infinite: a candidate may treat those otherwise"
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,10 @@ class Skeleton:
         """The same with so many times the room for answers of unknown length."""
         return self._with(skeleton_text.roomier(self.judge, factor))
 
+    def patterned(self, share: float) -> Skeleton:
+        """The same with patterns in what is read in so many of the calls."""
+        return self._with(skeleton_text.patterned(self.judge, share))
+
     def drawn(self, values: Values) -> Skeleton:
         """The same with its arguments drawn from these values."""
         judge = skeleton_text.resized(_python_judge(self.name, values), self.size)
@@ -102,8 +108,10 @@ class Skeleton:
     def unasked(self) -> tuple[str, ...]:
         """What no input asks of the reference, each in a sentence."""
         if "make_matrix(rng, " in self.judge:
-            return ("matrices have a diagonal that outweighs the rest: a candidate may leave pivoting out",)
-        return () if self.values is None else self.values.function.unasked
+            return (_FINITE, "matrices have a diagonal that outweighs the rest: a candidate may leave pivoting out")
+        values = self.values
+        floats = any(each.kind.startswith("f") for each in self.ranges.values()) if values is None else values.floats
+        return (*((_FINITE,) if floats else ()), *(() if values is None else values.function.unasked))
 
     @property
     def size(self) -> int:
@@ -236,7 +244,8 @@ def _python_judge(name: str, drawn: Values) -> str:
         lines = [
             f"raise NotImplementedError({f'{FILL_IN}{function.name} {what}: wrap it in a function with parameters'!r})"
         ]
-    return judge_file(name, lines, {each.name: variable(each.name) for each in function.parameters})
+    judge = judge_file(name, lines, {name: variable(name) for name in drawn.given})
+    return skeleton_text.patterned(judge, skeleton_text.PATTERNS)
 
 
 def _python_glue(source: Source, function: PythonFunction) -> str:
@@ -257,13 +266,16 @@ def _python_glue(source: Source, function: PythonFunction) -> str:
         each.name if each.name in function.positional else f"{each.name}={each.name}" for each in function.parameters
     )
     names = ", ".join(each.name for each in function.parameters)
+    taken = ", ".join(
+        f"{each.name}={each.default!r}" if OPTION in each.kinds else each.name for each in function.parameters
+    )
     return f'''"""Calls {function.name} and makes its answer plain; what this costs weighs on both sides alike."""
 
 {imports}
 {load}
 
 
-def call({names}):
+def call({taken}):
     answer = function({arguments})
     # A function that returns nothing may have changed its arguments.
     return plain([{names}] if answer is None else answer)

@@ -33,7 +33,7 @@ _SEED = re.compile(r"seed|hash|crc|adler|init|salt|checksum", re.IGNORECASE)
 _PLACE = re.compile(r"start|begin|offset|^pos|index|^idx|^from$|^left$|^low$|^lo$|^l$|^first$", re.IGNORECASE)
 _END = re.compile(r"^(?:end|right|high|hi|r|last|stop|to)$", re.IGNORECASE)
 # Names that mean something else in judge.py.
-_TAKEN = TAKEN | {"far", "leaving", "spread", "strewn", "LIMITS", "TOGETHER", "KNOWN", "CHARS"}
+_TAKEN = TAKEN | {"far", "leaving", "spread", "strewn", "LIMITS", "TOGETHER", "KNOWN", "CHARS", "patterned"}
 _PATTERN = re.compile(r"pat|needle|sub|search|find|prefix|suffix|delim|sep|accept|reject|key|word", re.IGNORECASE)
 
 
@@ -331,7 +331,7 @@ class _CGuesser:
             most = 8 if "small values" in self.variant else f"max({length}, 1)"
             return f"rng.integers(0, {most}, {length}, dtype=np.{dtype.name})"
         if dtype.itemsize == 1:
-            return f"make_bytes(rng, {length})" + ("" if dtype.kind == "u" else ".view(np.int8)")
+            return f"patterned(rng, make_bytes(rng, {length}){'' if dtype.kind == 'u' else '.view(np.int8)'})"
         if "any values" in self.variant:
             low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
         else:

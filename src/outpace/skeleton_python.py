@@ -9,20 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-# What to try where the first choice fails in the jail.
-OTHERWISE: Mapping[str, tuple[str, ...]] = {
-    "ints": ("naturals", "floats", "words"),
-    "floats": ("naturals", "points"),
-    "integer": ("count", "few"),
-    "count": ("few",),
-    "text": ("numbers", "bytes", "words", "ints"),
-    "words": ("lines", "ints"),
-    "matrix": ("real matrix",),
-    "word": ("text",),
-    "array": ("table",),
-    "real": ("count",),
-}
-LISTS = ("words", "lines", "ints", "naturals", "sorted", "floats")
+from outpace.skeleton_kinds import LISTS, OPTION, OTHERWISE, WITHIN, annotated, last_name, shown
+
+# Numbers beyond this say no more than that there is no limit.
+_LARGEST_DEFAULT = 1 << 40
 
 # The last word of a parameter's name, by the kind it suggests; the first kind that fits is taken.
 _NAMES: Sequence[tuple[str, str]] = (
@@ -80,6 +70,8 @@ class PythonParameter:
     kinds: tuple[str, ...]
     # The value it has in a doctest, as text, for a person who must fill it in.
     example: str = ""
+    # The default of one that callers may leave out, whose kind is OPTION.
+    default: bool | int = 0
 
 
 @dataclass(frozen=True)
@@ -118,17 +110,22 @@ def find_python(name: str, source: str) -> PythonFunction | None:
         )
         for each in wanted
     )
+    options = tuple(
+        PythonParameter(name, (OPTION,), default=default)
+        for name, default in _options(node.args).items()
+        if wanted and name not in {each.arg for each in wanted}
+    )
     inside = [each for each in ast.walk(node) if isinstance(each, ast.Yield | ast.YieldFrom)]
     return PythonFunction(
         name,
-        _related(parameters),
+        (*_related(parameters), *options),
         tuple(each.arg for each in node.args.posonlyargs),
         node.args.vararg is not None,
         node.lineno,
         ast.get_docstring(node) or "",
         isinstance(node, ast.AsyncFunctionDef),
         bool(inside),
-        _unasked(node, {each.arg for each in wanted}),
+        _unasked(node, {each.name for each in (*parameters, *options)}),
     )
 
 
@@ -181,6 +178,26 @@ def _required(arguments: ast.arguments) -> list[ast.arg]:
     return needed or plain[:1]
 
 
+def _options(arguments: ast.arguments) -> dict[str, bool | int]:
+    """The parameters whose default is a flag or a whole number, but for those that cannot be given alone."""
+    plain = [*arguments.posonlyargs, *arguments.args]
+    with_default = [
+        *zip(plain[len(plain) - len(arguments.defaults) :], arguments.defaults, strict=True),
+        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
+    ]
+    found = {}
+    for each, value in with_default:
+        if value is None:
+            continue
+        try:
+            default = ast.literal_eval(value)
+        except (ValueError, TypeError, SyntaxError):
+            continue
+        if isinstance(default, int) and abs(default) < _LARGEST_DEFAULT and each not in arguments.posonlyargs:
+            found[each.arg] = default
+    return found
+
+
 def _examples(node: ast.FunctionDef | ast.AsyncFunctionDef, tree: ast.Module) -> dict[str, list[Any]]:
     """The literal values that doctests call the function with, by parameter."""
     constants = {
@@ -221,14 +238,14 @@ def _doctest_sources(docstring: str) -> list[str]:
 
 def _kinds(parameter: ast.arg, node: ast.FunctionDef | ast.AsyncFunctionDef, examples: list[Any]) -> tuple[str, ...]:
     named = [kind for kind, words in _NAMES if re.fullmatch(rf"(?:\w*_)?(?:{words})", parameter.arg, re.IGNORECASE)][:1]
-    annotated = _annotated(parameter.annotation, named)
-    shown = [kind for kind in (_shape(value, named) for value in examples) if kind]
+    said = [*annotated(parameter.annotation, named), *(shown(value, named) for value in examples)]
     used = _used(parameter.arg, node)
     # A name alone is weak, but it is what tells an index from a size where an annotation only says int.
-    firm = [*annotated, *dict.fromkeys(shown)]
+    firm = [kind for kind in said if kind]
     guessed = firm or [*(kind for kind in named if not used or kind in used or _fits(kind, used)), *used, *named]
     chosen = list(dict.fromkeys(guessed))
-    return tuple(dict.fromkeys([*chosen, *(other for kind in chosen for other in OTHERWISE.get(kind, ()))]))
+    otherwise = WITHIN if firm else OTHERWISE
+    return tuple(dict.fromkeys([*chosen, *(other for kind in chosen for other in otherwise.get(kind, ()))]))
 
 
 def _fits(kind: str, used: list[str]) -> bool:
@@ -242,135 +259,6 @@ def _fits(kind: str, used: list[str]) -> bool:
         "piece",
         "word",
     )
-
-
-_SCALARS: Mapping[str, str] = {
-    "str": "text",
-    "int": "count",
-    "float": "real",
-    "bool": "flag",
-    "bytes": "bytes",
-    "bytearray": "bytes",
-    "ndarray": "array",
-    "NDArray": "array",
-    "ArrayLike": "array",
-    "Any": "",
-    "object": "",
-}
-
-
-def _annotated(annotation: ast.expr | None, named: list[str]) -> list[str]:
-    if annotation is None:
-        return []
-    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
-        try:
-            annotation = ast.parse(annotation.value, mode="eval").body
-        except SyntaxError:
-            return []
-    if isinstance(annotation, ast.BinOp):
-        return [*_annotated(annotation.left, named), *_annotated(annotation.right, named)]
-    base = _last_name(annotation.value if isinstance(annotation, ast.Subscript) else annotation)
-    inner = annotation.slice if isinstance(annotation, ast.Subscript) else None
-    parts = list(inner.elts) if isinstance(inner, ast.Tuple) else [inner] if inner is not None else []
-    if base in ("Optional", "Union", "Annotated", "Final"):
-        return [kind for part in parts for kind in _annotated(part, named)][: 1 if base == "Annotated" else None]
-    scalar = _SCALARS.get(base)
-    if scalar is not None:
-        near = {
-            "text": ("word", "piece", "text", "json"),
-            "count": ("few", "member", "count"),
-            "array": ("matrix",),
-        }.get(scalar, ())
-        refined = [{"matrix": "table"}.get(kind, kind) for kind in named if kind in near]
-        return refined or ([scalar] if scalar else [])
-    if base in (
-        "list",
-        "List",
-        "Sequence",
-        "Iterable",
-        "Collection",
-        "tuple",
-        "Tuple",
-        "MutableSequence",
-        "Iterator",
-        "Reversible",
-    ):
-        element = _annotated(parts[0], []) if parts else []
-        known = {
-            "count": "ints",
-            "real": "floats",
-            "text": "words",
-            "flag": "flags",
-            "ints": "matrix",
-            "floats": "real matrix",
-        }
-        if element and element[0] in known:
-            kind = known[element[0]]
-            return [*([each for each in named if each == "sorted"] if kind == "ints" else []), kind]
-        return [kind for kind in named if kind in (*LISTS, "matrix", "points")] or (
-            ["ints"] if not parts or not element else []
-        )
-    if base in ("dict", "Dict", "Mapping", "MutableMapping") and len(parts) == 2:
-        key, value = (_annotated(part, []) for part in parts)
-        return (
-            {"count": ["counts"], "real": ["weights"], "text": ["texts by word"]}.get((value or [""])[0], [])
-            if key[:1] == ["text"]
-            else []
-        )
-    return []
-
-
-def _last_name(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-
-
-def _shape(value: Any, named: list[str]) -> str:
-    """The kind of a doctest's value."""
-    if isinstance(value, bool):
-        return "flag"
-    if isinstance(value, int):
-        return next((kind for kind in named if kind in ("few", "member", "count")), "integer" if value < 0 else "count")
-    if isinstance(value, float):
-        return "real"
-    if isinstance(value, str):
-        return next((kind for kind in named if kind in ("word", "piece", "text", "json")), "text")
-    if isinstance(value, bytes):
-        return "bytes"
-    if isinstance(value, list | tuple) and value:
-        return _list_shape(value, named)
-    if isinstance(value, dict) and value and all(isinstance(key, str) for key in value):
-        kinds = {type(item) for item in value.values()}
-        return (
-            "counts"
-            if kinds == {int}
-            else "weights"
-            if kinds <= {int, float}
-            else "texts by word"
-            if kinds == {str}
-            else ""
-        )
-    return ""
-
-
-def _list_shape(value: Sequence[Any], named: list[str]) -> str:
-    kinds = {type(item) for item in value}
-    if kinds == {int}:
-        return "sorted" if "sorted" in named else "naturals" if min(value) >= 0 and len(value) > 3 else "ints"
-    if kinds <= {int, float}:
-        return "floats"
-    if kinds == {str}:
-        return "words"
-    if kinds == {bool}:
-        return "flags"
-    if (
-        kinds <= {list, tuple}
-        and len({len(row) for row in value}) == 1
-        and all(isinstance(item, int | float) for row in value for item in row)
-    ):
-        if "points" in named or (len(value[0]) == 2 and len(value) != 2):
-            return "points"
-        return "matrix" if all(isinstance(item, int) for row in value for item in row) else "real matrix"
-    return ""
 
 
 _CALLED_WITH: Mapping[str, Sequence[str]] = {
@@ -399,7 +287,7 @@ def _used(name: str, node: ast.AST) -> list[str]:
         elif isinstance(each, ast.Subscript) and isinstance(each.value, ast.Subscript) and _is(each.value.value, name):
             found.append("matrix")
         elif isinstance(each, ast.Call) and any(_is(argument, name) for argument in each.args):
-            found += _CALLED_WITH.get(_last_name(each.func), ())
+            found += _CALLED_WITH.get(last_name(each.func), ())
         elif isinstance(each, ast.For | ast.comprehension) and _is(each.iter, name):
             found.append("ints")
         elif isinstance(each, ast.BinOp) and (_is(each.left, name) or _is(each.right, name)):
@@ -436,7 +324,10 @@ def _related(parameters: tuple[PythonParameter, ...]) -> tuple[PythonParameter, 
         elif kinds[:1] == ("member",) or (
             lists and re.search("target|value|^x$|^key$|item", each.name) and kinds[:1] in (("count",), ("integer",))
         ):
-            kinds = ("member", *(kind for kind in kinds if kind != "member")) if lists else ("integer",)
+            kinds = tuple(kind for kind in kinds if kind != "member")
+            # A number that is said to be one is no member of a list of words.
+            of_words = words[:1] == lists[:1] and "integer" in kinds
+            kinds = ("member", *kinds) if lists and not of_words else ("integer", *kinds)
         related.append(PythonParameter(each.name, tuple(dict.fromkeys(kinds)), each.example))
     return tuple(related)
 

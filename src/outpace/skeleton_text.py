@@ -7,20 +7,37 @@ import keyword
 import re
 from collections.abc import Mapping, Sequence
 
-from outpace import skeleton_wide
+from outpace import skeleton_forms, skeleton_wide
 
 SIZE = 256
 # Small inputs, which loops by blocks and borders get wrong; those that the reference cannot take are left out.
 EDGES = (0, 1, 2, 3, 4, 6, 9, 12, 17, 25, 33, 64, 100)
+# In how many calls what is read has a pattern, where that works.
+PATTERNS = 0.2
 # How much longer than what is read an answer may be, to begin with.
 ROOM = 2
 # Names that mean something else in judge.py.
-TAKEN = {*dir(builtins), *keyword.kwlist, "rng", "np", "Output", "SIZE", "EDGES", "ROOM", "most", "side"}
+TAKEN = {
+    *dir(builtins),
+    *keyword.kwlist,
+    "rng",
+    "np",
+    "Output",
+    "SIZE",
+    "EDGES",
+    "ROOM",
+    "most",
+    "side",
+    "draw_size",
+    "PATTERNS",
+}
 
 _ROOM = (
     "# The room of an answer whose length is not known beforehand, as a multiple of what is read: an answer that is\n"
     "# cut off would not be checked to its end."
 )
+_PATTERNS = """# In this share of the calls a list, array or text is sorted, mirrored, or repeats some of its values.
+PATTERNS = 0.0"""
 _WORDS = """WORDS = (
     "the of and to in is that for it as was with be by on not his but at are this have from or had an they which one "
     "you were all there would their we him been has when who will more no if out so said what up its about into than "
@@ -63,6 +80,11 @@ _BYTES = '''def make_bytes(rng: np.random.Generator, size: int) -> np.ndarray:
     """All bytes, most of them alone, some in long runs."""
     runs = np.where(rng.random(size) < 0.01, rng.integers(2, 700, size), 1)
     return np.repeat(rng.integers(0, 256, size, dtype=np.uint8), runs)[:size]'''
+_DRAW_SIZE = '''def draw_size(rng: np.random.Generator, most: int, least: int = 100) -> int:
+    """A size from the upper half, but in a tenth of the calls a smaller one, down to `least`."""
+    half = (most + 1) // 2
+    small = half > least and rng.random() < 0.1
+    return int(least * (half / least) ** rng.random()) if small else int(rng.integers(half, most + 1))'''
 _MATRIX = '''def make_matrix(rng: np.random.Generator, side: int) -> np.ndarray:
     """A matrix whose diagonal outweighs the rest, row by row, half of them symmetric: it can be factored and solved."""
     drawn = rng.standard_normal((side, side))
@@ -103,6 +125,12 @@ _FLOATS = '''def make_floats(rng: np.random.Generator, size: int, digits: int) -
     if size and rng.random() < 0.25:
         values = rng.choice(values[: int(rng.integers(1, size + 1))], size)
     return values.tolist()'''
+_ZEROS = '''def with_zeros(rng: np.random.Generator, values: list[float]) -> list[float]:
+    """The values, in a third of the calls with zeros of either sign among them, few or many."""
+    share = rng.choice((0, 0, 0, 0, 0.01, 0.3))
+    for at in np.flatnonzero(rng.random(len(values)) < share).tolist():
+        values[at] = -0.0 if at % 3 == 0 else 0.0
+    return values'''
 _ROWS = '''def in_rows(values: list, width: int) -> list[list]:
     """The values in rows."""
     return [values[at : at + width] for at in range(0, len(values), max(width, 1))]'''
@@ -167,6 +195,9 @@ _PICK = '''def pick(rng: np.random.Generator, items: list):
 
 # A helper and the name it is known by; what it needs itself stands above it.
 _HELPERS: Sequence[tuple[str, str]] = (
+    ("PATTERNS", _PATTERNS),
+    ("draw_size", _DRAW_SIZE),
+    *skeleton_forms.HELPERS,
     ("WORDS", _WORDS),
     ("ODD", _ODD),
     ("foreign", _FOREIGN),
@@ -181,6 +212,7 @@ _HELPERS: Sequence[tuple[str, str]] = (
     ("log_uniform", _LOG_UNIFORM),
     ("make_ints", _INTS),
     ("make_floats", _FLOATS),
+    ("with_zeros", _ZEROS),
     ("make_records", _RECORDS),
     ("make_any_json", _ANY_JSON),
     ("in_rows", _ROWS),
@@ -197,14 +229,17 @@ def variable(name: str) -> str:
         f"{name}_"
         if name in TAKEN
         or name.startswith("make_")
-        or name in ("size", "square", "pick", "misspelt", "foreign", "in_rows", "widely", "log_uniform", "json", "ODD")
+        or name
+        in ("size", "pick", "misspelt", "foreign", "in_rows", "widely", "log_uniform", "with_zeros", "json", "ODD")
+        or name in skeleton_forms.NAMES
         else name
     )
 
 
 def drawn(name: str, most: str = "most") -> str:
     """The statement that draws a size: none is known beforehand, for a candidate could be made for that one."""
-    return f"{name} = int(rng.integers(({most} + 1) // 2, {most} + 1))"
+    # The side of a square is drawn down to that of 100 values.
+    return f"{name} = draw_size(rng, {most}{', 10' if most == 'side' else ''})"
 
 
 def judge_file(task: str, lines: Sequence[str], values: Mapping[str, str], given: Sequence[str] = ()) -> str:
@@ -213,7 +248,6 @@ def judge_file(task: str, lines: Sequence[str], values: Mapping[str, str], given
     statements = list(lines)
     for name, statement in (
         ("size", drawn("size")),
-        ("square", drawn("square", "side")),
         ("side", "side = round(most**0.5)  # of a square of `most` values"),
     ):
         known = any(line.startswith(f"{name} = ") for line in statements)
@@ -267,6 +301,11 @@ def resized(judge: str, size: int) -> str:
 def edged(judge: str, sizes: Sequence[int]) -> str:
     """The same judge.py with these sizes as its edge inputs."""
     return _changed(judge, "EDGES", f"({', '.join(map(str, sizes))}{',' if len(sizes) == 1 else ''})")
+
+
+def patterned(judge: str, share: float) -> str:
+    """The same judge.py with patterns in so many of the calls."""
+    return _changed(judge, "PATTERNS", repr(share))
 
 
 def roomier(judge: str, factor: int) -> str:

@@ -6,13 +6,18 @@ where the reference itself fails are values narrower, which `widening.py` finds 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from outpace.skeleton_python import LISTS, PythonFunction
+from outpace import skeleton_forms
+from outpace.skeleton_forms import Form
+from outpace.skeleton_kinds import LISTS, OPTION
+from outpace.skeleton_python import PythonFunction
 from outpace.skeleton_text import variable
 
 TIED = ("member", "near word", "piece")
+FLOATS = ("floats", "real matrix", "points", "array", "table", "real", "weights")
 # Bits of whole numbers, beyond what 64 hold at first; powers of ten of others; letters by the first that is left out.
 _BITS = (94, 62, 31, 10)
 _DIGITS = (300, 150, 70, 30, 9)
@@ -39,6 +44,8 @@ def _wide(form: str, *narrow: tuple[str, str]) -> tuple[Width, ...]:
         found = [(form.replace("BITS", str(bits)), f"whole numbers of up to {bits} bits") for bits in _BITS]
     elif "DIGITS" in form:
         found = [(form.replace("DIGITS", str(digits)), f"numbers up to 1e{digits}") for digits in _DIGITS]
+        zeros = [(re.sub(r"make_floats\([^()]*\)", r"with_zeros(rng, \g<0>)", made), said) for made, said in found]
+        found = [*((made, f"zeros and {said}") for made, said in zeros), *found]
     elif "LETTERS" in form:
         found = [(form.replace("LETTERS", most), told) for most, told in _LETTERS]
     return tuple(Width(*each) for each in (*found, *narrow))
@@ -52,6 +59,22 @@ def _number(usual: str) -> tuple[Width, ...]:
         Width(f"1 + abs(widely(rng, {usual}, 31))", "positive whole numbers of up to 31 bits"),
         Width(usual, "small positive numbers"),
     )
+
+
+def _option(default: bool | int) -> tuple[Width, ...]:
+    """The default in half of the calls, and at last alone, where it need not be given at all."""
+    alone = Width(repr(default), f"its default {default!r}")
+    if isinstance(default, bool):
+        return (Width("bool(rng.integers(0, 2))", "both"), alone)
+    most = 2 * abs(default) + 10
+    ladder = [
+        Width(
+            f"{default} if rng.random() < 0.5 else int(rng.integers({least}, {most + 1}))",
+            f"numbers from {least} to {most}",
+        )
+        for least in (0, 1)
+    ]
+    return (*ladder, alone)
 
 
 _WORD = "make_words(rng, 1, {}, {})[0]"
@@ -100,12 +123,12 @@ KINDS: Mapping[str, tuple[Width, ...]] = {
     ),
     "flags": _wide("", ("(rng.random(size) < 0.5).tolist()", "both")),
     "matrix": _wide(
-        "in_rows(make_ints(rng, square * square, BITS), square)",
-        ("rng.integers(-9, 10, (square, square)).tolist()", "whole numbers from -9 to 9"),
+        "in_rows(make_ints(rng, rows * columns, BITS), columns)",
+        ("rng.integers(-9, 10, (rows, columns)).tolist()", "whole numbers from -9 to 9"),
     ),
     "real matrix": _wide(
-        "in_rows(make_floats(rng, square * square, DIGITS), square)",
-        ("rng.normal(size=(square, square)).tolist()", "numbers of about 1"),
+        "in_rows(make_floats(rng, rows * columns, DIGITS), columns)",
+        ("rng.normal(size=(rows, columns)).tolist()", "numbers of about 1"),
     ),
     "points": _wide(
         "in_rows(make_floats(rng, 2 * size, DIGITS), 2)",
@@ -113,8 +136,8 @@ KINDS: Mapping[str, tuple[Width, ...]] = {
     ),
     "array": _wide("np.array(make_floats(rng, size, DIGITS))", ("rng.normal(size=size)", "numbers of about 1")),
     "table": _wide(
-        "np.array(make_floats(rng, square * square, DIGITS)).reshape(square, square)",
-        ("rng.normal(size=(square, square))", "numbers of about 1"),
+        "np.array(make_floats(rng, rows * columns, DIGITS)).reshape(rows, columns)",
+        ("rng.normal(size=(rows, columns))", "numbers of about 1"),
     ),
     "count": _number("int(rng.integers(1, size + 1))"),
     "few": _number("int(rng.integers(1, 10))"),
@@ -163,9 +186,12 @@ class Values:
     function: PythonFunction
     chosen: Mapping[str, str]
     steps: Mapping[str, int]
+    form: Form = field(default_factory=Form)
 
     def ladder(self, name: str) -> tuple[Width, ...]:
         """All ways to draw a parameter, widest first."""
+        if self._kind(name) == OPTION:
+            return _option(next(each.default for each in self.function.parameters if each.name == name))
         return KINDS[self._kind(name)]
 
     def lowest(self) -> dict[str, int]:
@@ -173,9 +199,31 @@ class Values:
         found = {name: len(self.ladder(name)) - 1 for name in self.chosen}
         return {name: step for name, step in found.items() if step}
 
+    def shaped(self, form: Form) -> Values:
+        """The same in this form."""
+        return replace(self, form=form)
+
     def at(self, steps: Mapping[str, int]) -> Values:
         """The same with these parameters drawn so many steps below the widest."""
         return replace(self, steps={**self.steps, **steps})
+
+    def forms(self) -> dict[str, tuple[str, ...]]:
+        """For each matter in which these parameters leave a choice of form: all choices, widest first."""
+        return skeleton_forms.ladders(self._kinds())
+
+    def unasked(self, matter: str) -> str:
+        """What the form of now does not ask."""
+        return skeleton_forms.told(matter, self.form.choice(matter), self._kinds())
+
+    @property
+    def given(self) -> list[str]:
+        """The parameters that the function is called with: all but those that keep their default."""
+        return [each.name for each in self.function.parameters if not self._left_out(each.name)]
+
+    @property
+    def floats(self) -> bool:
+        """Whether any number may be a float."""
+        return any(kind in FLOATS for kind in self.chosen.values())
 
     def told(self, name: str) -> str:
         """What a parameter is drawn from now."""
@@ -185,16 +233,27 @@ class Values:
         """The statements of make_input; one that raises where nobody can guess a parameter."""
         order = sorted(self.function.parameters, key=lambda each: self.chosen.get(each.name) in TIED)
         lines: list[str] = []
+        before: list[str] = []
         for each in order:
             name = variable(each.name)
+            if self._left_out(each.name):
+                continue
             if each.name not in self.chosen:
                 such = f", such as {each.example[:60]}" if each.example else ""
                 lines.append(f"raise NotImplementedError({f'fill in: {name} = ...{such}'!r})")
                 continue
-            made = self.ladder(each.name)[self.steps.get(each.name, 0)].made
+            made, kind = self.ladder(each.name)[self.steps.get(each.name, 0)].made, self._kind(each.name)
             tied = {"list": variable(self._first(LISTS)), "text": variable(self._first(("text",)))}
-            lines.append(f"{name} = {made.format(**tied) if self._kind(each.name) in TIED else made}")
+            made = made.format(**tied) if kind in TIED else skeleton_forms.formed(kind, before, self.form, made)
+            lines += [*skeleton_forms.sizes(kind, before, self.form), f"{name} = {made}"]
+            before.append(kind)
         return lines
+
+    def _left_out(self, name: str) -> bool:
+        return self.chosen.get(name) == OPTION and self.steps.get(name, 0) == self.lowest()[name]
+
+    def _kinds(self) -> dict[str, str]:
+        return {name: self._kind(name) for name in self.chosen}
 
     def _first(self, kinds: tuple[str, ...]) -> str:
         return next((name for name, kind in self.chosen.items() if kind in kinds), "")

@@ -75,6 +75,7 @@ _SPREAD = '''def spread(rng: np.random.Generator, far: dict, name: str, ordinary
             values[places] = rng.choice(np.array(marks, values.dtype), int(places.sum()))
     if size > 1 and rng.random() < 0.2:
         values = rng.choice(values[: int(rng.integers(1, size + 1))], size)  # many of them equal
+    values = patterned(rng, values)
     if least:
         values = np.where(np.abs(values) < least, np.array(least, values.dtype), values)
     return values.astype(ordinary.dtype) if isinstance(ordinary, np.ndarray) else values[0].item()'''
@@ -85,9 +86,23 @@ _STREWN = '''def strewn(rng: np.random.Generator, far: dict, name: str, text: by
     raw = np.frombuffer(text, np.uint8)
     chars, others = np.frombuffer(CHARS, np.uint8), rng.integers(1, LIMITS[name][1] + 1, raw.size, dtype=np.uint8)
     others = np.where(rng.random(raw.size) < 0.7, rng.choice(chars, raw.size), others)
-    return np.where(rng.random(raw.size) < 10 ** rng.uniform(-3, -0.3), others, raw).tobytes()'''
+    return patterned(rng, np.where(rng.random(raw.size) < 10 ** rng.uniform(-3, -0.3), others, raw)).tobytes()'''
+_PATTERNED = '''def patterned(rng: np.random.Generator, values: np.ndarray) -> np.ndarray:
+    """The values, or in some calls the same sorted, mirrored, some again and again, or a stretch of them twice."""
+    size, at = len(values), np.arange(len(values))
+    if size < 2 or rng.random() >= PATTERNS:
+        return values
+    start, to = rng.integers(0, size, 2)
+    mirrored, again = np.minimum(at, at[::-1]), at % int(size ** rng.random())
+    twice, ordered = np.where(at < to, at, (at - to + start) % size), np.argsort(values)[:: rng.choice((-1, 1))]
+    return values[(mirrored, again, twice, ordered)[rng.integers(4)]]'''
 
-HELPERS = (("leaving", _LEAVING), ("spread", _SPREAD), ("strewn", _STREWN))
+HELPERS = (
+    ("leaving", _LEAVING),
+    ("patterned", _PATTERNED),
+    ("spread", _SPREAD),
+    ("strewn", _STREWN),
+)
 
 
 @dataclass(frozen=True)

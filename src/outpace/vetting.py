@@ -14,8 +14,9 @@ from outpace import soundness
 from outpace.coverage import unreached
 from outpace.domains.base import Input
 from outpace.domains.program import ProgramDomain
-from outpace.errors import TaskError
+from outpace.errors import HarnessError, TaskError
 from outpace.judge.blank import POISON
+from outpace.judge.compare import nonfinite
 from outpace.judge.inputs import checked, edge_inputs, make_input, make_setup
 from outpace.judge.nudge import variants
 from outpace.judge.worker import Failed
@@ -31,10 +32,13 @@ from outpace.taskfile import make_task
 # What docs/tasks.md advises for one call, in seconds.
 ADVISED = 20e-6
 # Inputs that the sanitizers see, those that elements are changed in, and those that tell whether a number varies.
-_CHECKED, _CHANGED, _DRAWN = 16, 4, 32
+_CHECKED, _CHANGED, _DRAWN = 16, 8, 32
 # The same code with other rounding, as honest vectors have it, and how many doubts about that are looked into.
 _REORDERED = ("-O3", "-march=native", "-fassociative-math", "-fno-signed-zeros", "-fno-trapping-math")
 _DOUBTFUL = 12
+# Inputs with patterns, seconds of calls that tell how long these take, and what is too long: so many times as long as
+# others, a quarter of them being sorted, beyond these seconds for a turn.
+_PATTERNED, _TIMED, _LONGER, _BRISK = 48, 0.3, 6, 5e-3
 # Room for answers, as a multiple of what is read, beyond which a longer answer is not sought.
 _MOST_ROOM = 64
 
@@ -123,6 +127,25 @@ class Vetting:
 
     def _moved(self, task: Task, given: Input, rng: np.random.Generator) -> list[Any]:
         return [each for each in self._rehearsal.answers(task, variants(given, rng)) if each is not FAILED]
+
+    def minds_patterns(self, skeleton: Skeleton) -> str:
+        """What goes wrong where arrays and texts are sorted, mirrored or repeat themselves, or ""."""
+        self._say("looking what patterns do")
+        task, always = _task(skeleton), _task(skeleton.patterned(1.0))
+        checker = self._checker(skeleton, [], [])
+        try:
+            inputs = _drawn(always, _PATTERNED)
+            if checker is not None and (found := checker.report(inputs)):
+                return found
+            (_, usual), (answers, times) = (self._rehearsal.turns(each, _TIMED) for each in (task, always))
+        except (Failed, TaskError, HarnessError) as error:
+            return f"the reference fails ({' '.join(str(error).split())[:160]})"
+        if odd := next((reason for reason in map(nonfinite, answers) if reason), ""):
+            return f"the reference's own {odd}"
+        if usual and times and max(times) > _LONGER * max(float(np.median(usual)), _BRISK):
+            return f"calls take {max(times) / float(np.median(usual)):.0f} times as long"
+        floats = any(each.kind.startswith("f") for each in skeleton.ranges.values())
+        return "rounding alone decides an answer" if floats and self._refused(task, inputs) else ""
 
     def memory_error(self, skeleton: Skeleton) -> str:
         """What the sanitizers say to a reference that crashes or answers oddly; "" where they say nothing."""
@@ -272,7 +295,7 @@ class Vetting:
         rng = np.random.default_rng(7)
         return [
             *soundness.idle_parts(answered[:_CHANGED], ask, differs, rng),
-            *soundness.idle_numbers([*drawn, *edges], [*answered[: 2 * _CHANGED], *small], ask, differs),
+            *soundness.idle_numbers([*drawn, *edges], [*answered[:_CHANGED], *small], ask, differs),
             *soundness.swallowed(answers, task.checking.tolerance, POISON, passes),
         ]
 

@@ -2,13 +2,14 @@
 
 All is drawn as wide as it can be at first. Where that fails, the narrowest values say whether the kinds are right at
 all, and then each argument by itself shows how wide it may be: one that counts something keeps no other one small.
+In the end the same is asked of the form of them all, such as lengths that differ.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from outpace.judge.verdict import Outcome
 from outpace.judge.worker import Failed
 from outpace.rehearsal import LONG, TURN, Rehearsal, Rehearsed, fit_size
 from outpace.skeleton import Skeleton
+from outpace.skeleton_forms import Form
 from outpace.task import Task
 from outpace.taskfile import make_task
 
@@ -28,6 +30,8 @@ BRISK = 0.5
 _STEADY_SECONDS = 0.5
 # A rare call of so many times the usual length, and too long anyway, would be most of what a figure says.
 _UNUSUAL = 30
+# Patterns that make calls so many times as long on the whole are too much, for a quarter of them is sorted.
+_LONGER = 6
 
 
 @dataclass(frozen=True)
@@ -37,20 +41,36 @@ class Fitted:
     skeleton: Skeleton
     found: Rehearsed
     narrowed: Mapping[str, str]
+    # The same by matter, for those of which not the widest form works.
+    plain: Mapping[str, str] = field(default_factory=dict)
 
     def notes(self) -> tuple[str, ...]:
-        """A sentence for each argument that is drawn narrower than it might be."""
+        """A sentence for each argument and each form that is narrower than it might be."""
         values = self.skeleton.values
         if values is None:
             return ()
-        return tuple(
-            f"'{name}' is made of {values.told(name)} alone, because with {values.at({name: 0}).told(name)} {why}"
-            for name, why in self.narrowed.items()
+        return (
+            *(
+                f"'{name}' is made of {values.told(name)} alone, because with {values.at({name: 0}).told(name)} {why}"
+                for name, why in self.narrowed.items()
+            ),
+            *(f"{values.unasked(matter)}, because otherwise {why}" for matter, why in self.plain.items()),
         )
 
 
 def fitted(rehearsal: Rehearsal, skeleton: Skeleton) -> Fitted:
-    """The skeleton at the size, and with the widest values, at which its reference can be judged."""
+    """The skeleton at the size, and with the widest values of the widest form, at which its reference can be judged."""
+    values = skeleton.values
+    if values is not None and (ladders := values.forms()):
+        everything = skeleton.drawn(values.shaped(_widest(ladders)))
+        made, found = _sized(rehearsal, everything, brisk=True)
+        if not found.problem and not (found := _steady(rehearsal, made, found)).problem:
+            return Fitted(made, found, {})
+    fit = _widened(rehearsal, skeleton)
+    return fit if fit.found.problem else _formed(rehearsal, fit)
+
+
+def _widened(rehearsal: Rehearsal, skeleton: Skeleton) -> Fitted:
     values = skeleton.values
     lowest = values.lowest() if values else {}
     if values is None or not lowest:
@@ -66,8 +86,8 @@ def fitted(rehearsal: Rehearsal, skeleton: Skeleton) -> Fitted:
     return _Search(rehearsal, narrow, base, lowest).widest(_why(found))
 
 
-def tamer(rehearsal: Rehearsal, fit: Fitted, doubts: Sequence[str], *, named: bool = False) -> Fitted | None:
-    """The same with all arguments at their narrowest, or those that the doubts name; None where they are already.
+def tamer(rehearsal: Rehearsal, fit: Fitted, doubts: Sequence[str], part: str = "all") -> Fitted | None:
+    """The same with all at its narrowest, or the "named" arguments or the "form" alone; None where it is already.
 
     A reference may take large numbers and do nothing with them, such as a window wider than the list.
     """
@@ -77,13 +97,49 @@ def tamer(rehearsal: Rehearsal, fit: Fitted, doubts: Sequence[str], *, named: bo
     steps = {
         name: step
         for name, step in values.lowest().items()
-        if values.steps.get(name, 0) < step and (not named or any(f"'{name}'" in doubt for doubt in doubts))
+        if values.steps.get(name, 0) < step
+        and (part == "all" or (part == "named" and any(f"'{name}'" in doubt for doubt in doubts)))
     }
-    if not steps:
+    ladders = {} if part == "named" else values.forms()
+    matters = [each for each, ladder in ladders.items() if values.form.choice(each) != ladder[-1]]
+    if not steps and not matters:
         return None
-    skeleton, found = _sized(rehearsal, fit.skeleton.drawn(values.at(steps)))
+    tame = values.at(steps).shaped(values.form.but({each: ladders[each][-1] for each in matters}))
+    skeleton, found = _sized(rehearsal, fit.skeleton.drawn(tame))
     why = f"a judge would not notice enough ({doubts[0][:100]}...)"
-    return None if found.problem else Fitted(skeleton, found, {**fit.narrowed, **dict.fromkeys(steps, why)})
+    narrowed, plain = ({**old, **dict.fromkeys(new, why)} for old, new in ((fit.narrowed, steps), (fit.plain, matters)))
+    return None if found.problem else Fitted(skeleton, found, narrowed, plain)
+
+
+def _widest(ladders: Mapping[str, Sequence[str]]) -> Form:
+    return Form().but({matter: ladder[0] for matter, ladder in ladders.items()})
+
+
+def _formed(rehearsal: Rehearsal, fit: Fitted) -> Fitted:
+    """The same in the widest form that the reference takes: all that is widest, or one matter after the other."""
+    values = fit.skeleton.values
+    ladders = values.forms() if values else {}
+    if values is None or not ladders:
+        return fit
+
+    def in_form(form: Form) -> Fitted:
+        skeleton = fit.skeleton.drawn(values.shaped(form))
+        found = rehearsal.rehearse(_task(skeleton, brisk=True))
+        return Fitted(skeleton, found if found.problem else _steady(rehearsal, skeleton, found), fit.narrowed)
+
+    widest = in_form(_widest(ladders))
+    if not widest.found.problem:
+        return widest
+    form, best = Form(), fit
+    why: dict[str, str] = {}
+    for matter, (*wider, _) in ladders.items():
+        for choice in wider:
+            tried = widest if len(ladders) == 1 and choice == wider[0] else in_form(form.but({matter: choice}))
+            if not tried.found.problem:
+                form, best = form.but({matter: choice}), tried
+                break
+            why.setdefault(matter, _why(tried.found))
+    return replace(best, plain=why)
 
 
 class _Search:
@@ -153,17 +209,30 @@ def _sized(rehearsal: Rehearsal, skeleton: Skeleton, *, brisk: bool = False) -> 
 
 def _steady(rehearsal: Rehearsal, skeleton: Skeleton, found: Rehearsed) -> Rehearsed:
     """The same, or a problem where the reference fails on one of many more inputs, or takes far too long over it."""
+    always = skeleton.patterned(1.0)
+    found, usual = _turned(rehearsal, skeleton, found)
+    if found.problem or always.judge == skeleton.judge:
+        return found
+    # Patterns are rare in the calls as they are made, and what a reference fails on may be rare among these.
+    found, taken = _turned(rehearsal, always, found)
+    if not found.problem and taken > _LONGER * usual > 0:
+        return Rehearsed(problem=f"calls take {taken / usual:.0f} times as long")
+    return found
+
+
+def _turned(rehearsal: Rehearsal, skeleton: Skeleton, found: Rehearsed) -> tuple[Rehearsed, float]:
+    """The same or a problem, and the seconds of a call."""
     try:
         answers, times = rehearsal.turns(_task(skeleton, brisk=True), _STEADY_SECONDS)
     except (TaskError, HarnessError, Failed) as error:
-        return Rehearsed(problem=str(error))
+        return Rehearsed(problem=str(error)), 0.0
     if odd := next((reason for reason in map(nonfinite, answers) if reason), ""):
-        return Rehearsed(problem=f"the reference's own {odd}")
+        return Rehearsed(problem=f"the reference's own {odd}"), 0.0
     longest = max(times, default=0.0) - float(np.median(times or [0.0]))
     usual = sum(times) / max(len(times) * TURN, 1)
     if longest > max(LONG, _UNUSUAL * usual):
-        return Rehearsed(problem=f"a call in {len(answers)} takes {longest / usual:.0f} times as long as others")
-    return found
+        found = Rehearsed(problem=f"a call in {len(answers)} takes {longest / usual:.0f} times as long as others")
+    return found, usual
 
 
 def _why(found: Rehearsed) -> str:

@@ -171,6 +171,12 @@ TABLE = Table()
 def shouts(text):
     return text.translate(TABLE)
 """
+NEAR = """def near(a: str, b: str, weight: int = 3, both: bool = False) -> int:
+    total = abs(len(a) - len(b))
+    for x, y in zip(a, b):
+        total = (total * 31 + ord(x) * weight - ord(y) * both) % 1000003
+    return total
+"""
 
 
 @pytest.mark.parametrize(
@@ -183,9 +189,11 @@ def shouts(text):
             PRODUCT.replace("x * y for x, y in zip(row, column)", "map(int.__mul__, row, column)"),
         ),
         ("shouts", SHOUTS, ASCII, TABLE),
+        ("near", NEAR, NEAR.replace("abs(len(a) - len(b))", "0"), NEAR.replace("* both", "* int(both)")),
+        ("near", NEAR, NEAR.replace("* weight", "* 3"), NEAR.replace("* both", "* int(both)")),
     ],
 )
-def test_what_is_right_for_narrow_values_alone_is_wrong(
+def test_what_is_right_for_narrow_values_or_forms_or_defaults_alone_is_wrong(
     jail: JailKind, tmp_path: Path, function: str, reference: str, narrow: str, honest: str
 ) -> None:
     found = made(jail, tmp_path, reference, function, "code.py")

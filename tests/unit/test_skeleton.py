@@ -296,9 +296,67 @@ def test_what_the_body_does_with_a_parameter_says_what_it_is() -> None:
     assert found is not None and [each.kinds[0] for each in found.parameters] == ["text", "matrix", "count"]
 
 
-def test_parameters_with_defaults_are_left_alone() -> None:
-    made = of("def f(text, width=70, *, strict=False):\n    return text\n", "f", "code.py")
-    assert list(drawn(made)) == ["text"]
+def test_flags_and_whole_numbers_with_defaults_are_drawn_around_them_and_others_are_told() -> None:
+    made = of("def f(text, width=70, sep=' ', *, strict=False, at=None):\n    return text\n", "f", "code.py")
+    found = [drawn(made, seed) for seed in range(200)]
+    assert list(found[0]) == ["text", "width", "strict"] and {each["strict"] for each in found} == {True, False}
+    widths = [each["width"] for each in found]
+    assert 60 < widths.count(70) < 140 and min(widths) < 20 and 130 < max(widths) <= 150
+    (note,) = made.unasked
+    assert "'sep', 'at'" in note and "'width'" not in note
+
+
+def test_an_option_alone_is_no_input() -> None:
+    (gap,) = of("def f(*parts, strict=False):\n    return parts\n", "f", "code.py").gaps
+    assert "takes its arguments by position" in gap.what
+
+
+def test_a_default_alone_is_not_given_at_all_and_the_wrapper_knows_it() -> None:
+    text = "def f(text, width=70, *, strict=False):\n    yield text\n"
+    made = of(text, "f", "code.py")
+    assert made.values is not None and made.values.lowest() == {"text": 4, "width": 2, "strict": 1}
+    least = made.drawn(made.values.at({"width": 2, "strict": 1}))
+    assert list(drawn(least)) == ["text"] and "its default 70" in made.values.at({"width": 2}).told("width")
+    space: dict[str, Any] = {}
+    glue = made.files["outpace_glue.py"].decode()
+    exec(
+        compile("def function(**given):\n    return list(given)\n" + glue[glue.index("def call") :], "glue", "exec"),
+        space,
+    )
+    assert space["call"](text="a") == space["call"]("a", 3, True) == ["text", "width", "strict"]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "allowed"),
+    [
+        ("str", {"text", "numbers", "json", "word"}),
+        ("list[int]", {"ints", "naturals", "sorted"}),
+        ("list[float]", {"floats"}),
+        ("list[str]", {"words", "lines"}),
+        ("int", {"count", "few"}),
+        ("float", {"real"}),
+        ("bytes", {"bytes"}),
+        ("np.ndarray", {"array", "table"}),
+        ("list[list[int]]", {"matrix"}),
+    ],
+)
+def test_what_is_annotated_or_shown_never_falls_back_to_another_type(annotation: str, allowed: set[str]) -> None:
+    found = find_python("f", f"def f(x: {annotation}):\n    return x\n")
+    assert found is not None and set(found.parameters[0].kinds) == allowed
+    shown = find_python("f", 'def f(a):\n    """\n    >>> f("one two")\n    3\n    """\n    return a\n')
+    assert shown is not None and "bytes" not in shown.parameters[0].kinds and "ints" not in shown.parameters[0].kinds
+    guessed = find_python("f", "def f(text):\n    return text\n")
+    assert guessed is not None and "bytes" in guessed.parameters[0].kinds, "a name alone is no more than a guess"
+
+
+def test_a_number_beside_a_list_of_words_is_none_of_them() -> None:
+    made = drawn(of("def f(words: list[str], target: int):\n    return words[target]\n", "f", "code.py"))
+    assert isinstance(made["target"], int)
+
+
+def test_a_list_of_nobody_knows_what_may_be_of_anything() -> None:
+    found = find_python("f", "def f(items: list):\n    return items\n")
+    assert found is not None and {"ints", "floats", "words"} <= set(found.parameters[0].kinds)
 
 
 def test_a_word_is_nearly_one_of_the_words_beside_it() -> None:

@@ -258,6 +258,66 @@ def test_parameters_named_like_the_helpers_do_no_harm() -> None:
     assert len({each["spread"] for each in made}) > 5 and all(len(each["far"]) == each["n"] for each in made)
 
 
+# Patterns
+
+
+def patterns(skeleton: Skeleton, name: str, share: float = 1.0) -> list[np.ndarray[Any, Any]]:
+    made = [each[name] for each in drawn(skeleton.patterned(share), 300)]
+    return [np.frombuffer(each, np.uint8) if isinstance(each, bytes) else each for each in made]
+
+
+@pytest.mark.parametrize("c_type", ["double", "float", "int", "uint64_t", "unsigned char", "signed char"])
+def test_arrays_are_sorted_mirrored_or_repeat_themselves_in_the_share_of_calls_that_is_asked_for(c_type: str) -> None:
+    skeleton = of(f"double f(const {c_type} *x, int n) {{ return x[n - 1]; }}")
+    many = [each for each in patterns(skeleton, "x") if len(np.unique(each)) > 9]
+    assert all(each.flags.c_contiguous and each.dtype == many[0].dtype for each in many)
+    for found in (
+        sum(bool((np.sort(each) == each).all()) for each in many),
+        sum(bool((np.sort(each)[::-1] == each).all()) for each in many),
+        sum(bool((each == each[::-1]).all()) for each in many),
+        sum(any((each[at:] == each[:-at]).all() for at in range(1, len(each) // 3)) for each in many),
+    ):
+        assert found > 10
+    plain = [each for each in patterns(skeleton, "x", 0.0) if len(np.unique(each)) > 9]
+    assert not any((each == each[::-1]).all() or (np.sort(each) == each).all() for each in plain)
+
+
+def test_texts_that_go_far_have_patterns_too_and_places_in_other_arrays_do_not() -> None:
+    texts = patterns(of(BLANKS), "s")
+    assert 20 < sum(bool((each == each[::-1]).all()) for each in texts) < 150, "others are ordinary texts"
+    code = (
+        "int f(const int *x, const int *at, int n) { int s = 0; for (int i = 0; i < n; i++) s += x[at[i]]; return s; }"
+    )
+    made = of(code)
+    assert '"x", rng' in made.judge and "at = rng.integers(0, max(" in made.judge
+
+
+def test_patterns_are_drawn_where_the_reference_minds_none(jail: JailKind, tmp_path: Path) -> None:
+    (tmp_path / "code.c").write_text(WHOLE)
+    found = make(tmp_path / "code.c", "f", "small", jail, lambda _: None)
+    assert not found.gaps and "\nPATTERNS = 0.2\n" in found.skeleton.judge
+    assert not any("mirrored" in note for note in found.notes)
+
+
+def test_patterns_that_crash_the_reference_are_left_out_and_told(jail: JailKind, tmp_path: Path) -> None:
+    loop = "for (size_t i = 1; i < n; i++)"
+    # As naive recursion does on what is in order.
+    text = f"#include <stdlib.h>\nlong f(const int *x, size_t n) {{\n    size_t up = 0, s = 0;\n    {loop} {{\n"
+    text += "        up += x[i] >= x[i - 1];\n        s = s * 31 + x[i];\n    }\n"
+    (tmp_path / "code.c").write_text(text + "    if (n > 50 && up == n - 1) abort();\n    return (long)s;\n}\n")
+    found = make(tmp_path / "code.c", "f", "small", jail, lambda _: None)
+    assert not found.gaps and "\nPATTERNS = 0.0\n" in found.skeleton.judge
+    assert any(note.startswith("nothing is sorted, mirrored or repeated on purpose") for note in found.notes)
+
+
+# Sizes
+
+
+def test_sizes_go_down_to_a_hundred_now_and_then() -> None:
+    made = [each["n"] for each in drawn(of(WHOLE).sized(8192), 500)]
+    assert 0.85 < np.mean([each >= 4096 for each in made]) < 0.96 and 100 <= min(made) < 400
+
+
 # What the source names
 
 

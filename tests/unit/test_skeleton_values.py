@@ -94,7 +94,9 @@ def test_each_step_is_narrower_than_the_one_before(kind: str) -> None:
             return max(map(ord, "".join(made)))
         return max(abs(float(each)) for value in made for each in np.array(value, object).reshape(-1))
 
-    widths = [width(step) for step in range(len(KINDS[kind]))]
+    # Zeros are a width of their own, before all others.
+    first = sum("with_zeros" in each.made for each in KINDS[kind])
+    widths = [width(step) for step in range(first, len(KINDS[kind]))]
     assert widths == sorted(widths, reverse=True) and widths[0] > 100 * widths[-1]
 
 
@@ -122,3 +124,15 @@ def test_floats_are_whole_or_equal_to_each_other_in_some_calls(kind: str) -> Non
     rows = [np.array(list(value), float).reshape(-1) for value in made]
     assert 10 < sum(len(np.unique(row)) < 0.9 * len(row) for row in rows) < 60
     assert sum(bool((row == np.round(row)).mean() > 0.4) and float(np.abs(row).max()) < 1e6 for row in rows) > 4
+
+
+@pytest.mark.parametrize("kind", ["floats", "array", "points", "real matrix", "table"])
+def test_zeros_of_both_signs_are_among_floats_until_they_are_left_out(kind: str) -> None:
+    first = sum("with_zeros" in each.made for each in KINDS[kind])
+    assert first >= 4
+    for step, expected in ((0, True), (first - 1, True), (first, False)):
+        made = [np.array(value).reshape(-1) for value in drawn(kind, step, calls=100)]
+        signs = {bool(np.signbit(each)) for values in made for each in values if each == 0}
+        # Rounding makes zeros no more, for numbers below 1 stay as they are.
+        assert (signs == {True, False}) if expected else not signs
+        assert sum(bool((values == 0).any()) for values in made) < 50

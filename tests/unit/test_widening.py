@@ -63,8 +63,8 @@ def steps(found: Fitted) -> dict[str, int]:
     return {name: step for name, step in found.skeleton.values.steps.items() if step}
 
 
-def test_what_takes_everything_is_asked_once_and_gets_everything() -> None:
-    found = fit("text: str, xs: list[int], n: int", lambda _: 1, most=2)
+def test_what_takes_everything_is_rehearsed_once_and_gets_everything() -> None:
+    found = fit("text: str, xs: list[int], n: int", lambda _: 1, most=3)
     assert steps(found) == {} and found.notes() == ()
     assert "0x110000" in found.skeleton.judge and "94" in found.skeleton.judge
 
@@ -112,10 +112,21 @@ def test_a_kind_that_fails_at_its_narrowest_is_no_better_narrower() -> None:
 def test_for_doubts_everything_is_narrowed_or_what_they_name() -> None:
     wide = fit("text: str, k: int", lambda _: 1)
     tried, doubts = cast(Rehearsal, Tried(lambda _: 1)), ("another 'k' does not change the answer",)
-    all_of_them, named = tamer(tried, wide, doubts), tamer(tried, wide, doubts, named=True)
+    all_of_them, named = tamer(tried, wide, doubts), tamer(tried, wide, doubts, "named")
     assert all_of_them is not None and set(steps(all_of_them)) == {"k", "text"}
     assert named is not None and steps(named) == {"k": 3} and "another 'k'" in named.notes()[0]
-    assert tamer(tried, all_of_them, doubts) is None and tamer(tried, named, doubts, named=True) is None
+    assert tamer(tried, all_of_them, doubts) is None and tamer(tried, named, doubts, "named") is None
+
+
+def test_for_doubts_the_form_alone_is_narrowed_too() -> None:
+    wide = fit("a: str, b: str", lambda _: 1)
+    made = tamer(cast(Rehearsal, Tried(lambda _: 1)), wide, ("only 2 of 40 elements of 'a'",), "form")
+    assert made is not None and steps(made) == {} and "arranged" not in made.skeleton.judge
+    assert [note.split(", because")[0] for note in made.notes()] == [
+        "'a' and 'b' always have one length",
+        "nothing is sorted, mirrored or repeated on purpose",
+    ]
+    assert "a judge would not notice enough" in made.notes()[0]
 
 
 @pytest.mark.parametrize("function", [lambda xs: math.fsum(x**2 for x in xs), lambda xs: max(xs, default=0) ** 2])

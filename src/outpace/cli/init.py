@@ -8,7 +8,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
@@ -22,6 +22,7 @@ from outpace.judge.verdict import Outcome
 from outpace.narrowing import notes, plainer, refit, refitted
 from outpace.rehearsal import Rehearsal, Rehearsed
 from outpace.skeleton import Gap, Skeleton, skeletons
+from outpace.skeleton_text import PATTERNS
 from outpace.sources import add_unit, gather
 from outpace.taskfile import load_task
 from outpace.vetting import Vetted, Vetting, short_call
@@ -140,18 +141,36 @@ def _vetted(rehearsal: Rehearsal, vetting: Vetting, fit: Fitted, *, again: bool)
     while made.gaps and (tame := _plainer(rehearsal, fit, made)) is not None:
         fit = tame
         made = _made(vetting.vet(fit.skeleton), fit)
-    return first if made.gaps else made
+    return first if made.gaps else _patterned(rehearsal, vetting, fit, made)
+
+
+def _patterned(rehearsal: Rehearsal, vetting: Vetting, fit: Fitted, plain: Made) -> Made:
+    """The same with patterns in what a C function reads, where this works as well."""
+    skeleton = fit.skeleton.patterned(PATTERNS)
+    if skeleton.judge == fit.skeleton.judge:
+        return plain
+    why = vetting.minds_patterns(fit.skeleton)
+    if not why:
+        wider = refitted(rehearsal, fit, skeleton)
+        why = wider.found.problem
+        made = plain if why else _made(vetting.vet(wider.skeleton), wider)
+        if not why and not made.gaps:
+            return made
+        why = why or f"a judge would not notice enough ({made.gaps[0].what[:100]}...)"
+    note = f"nothing is sorted, mirrored or repeated on purpose, because otherwise {' '.join(why.split())[:160]}"
+    return replace(plain, notes=(note, *plain.notes))
 
 
 def _tamed(rehearsal: Rehearsal, vetting: Vetting, fit: Fitted, doubtful: Made) -> Made:
     """The same of Python values as narrow as is needed for no doubt to be left, where that helps at all."""
     doubts, best = [gap.what for gap in doubtful.gaps], doubtful
-    for named in (False, True):
-        tame = tamer(rehearsal, fit, doubts, named=named)
+    for part in ("all", "named", "form"):
+        tame = tamer(rehearsal, fit, doubts, part)
         made = None if tame is None else _made(vetting.vet(tame.skeleton), tame)
-        if made is None or made.gaps:
+        if made is not None and not made.gaps:
+            best = made
+        elif part == "all":
             break
-        best = made
     return best
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -15,8 +16,8 @@ class Scores:
     """The best verdict of each candidate up to the verdict numbered `seen`.
 
     A confirmation outranks what the trial found, for a trial's ratio is biased upwards (winner's curse).
-    A confirmation that rejects takes the candidate off, also where a duplicate was given the first verdict;
-    one that was too noisy says nothing.
+    A confirmation that rejects takes the candidate off, also where a duplicate was given the first verdict.
+    One that was too noisy says nothing, and a candidate may make it so: then others go first.
     """
 
     # Kept between calls and fed with new verdicts only: making 10,000 records anew takes some 20 ms.
@@ -25,6 +26,7 @@ class Scores:
         self._best: dict[str, Scored] = {}
         self._confirmed: set[str] = set()
         self._rejected: set[str] = set()
+        self._doubtful: set[str] = set()
 
     def add(self, rows: Iterable[Sequence[Any]]) -> None:
         """Take in further rows of SCORE_COLUMNS, in the order of their ids."""
@@ -36,7 +38,9 @@ class Scores:
                     self._confirm(scored)
                 else:
                     self._find(scored)
-            elif confirmation and outcome not in (Outcome.OK, Outcome.TOO_NOISY):
+            elif confirmation and outcome == Outcome.TOO_NOISY:
+                self._doubt(candidate)
+            elif confirmation and outcome != Outcome.OK:
                 self._best.pop(candidate, None)
                 self._confirmed.discard(candidate)
                 self._rejected.add(candidate)
@@ -46,7 +50,7 @@ class Scores:
             return
         known = self._best.get(scored.hash)
         if known is None or scored.ratio > known.ratio:
-            self._best[scored.hash] = scored
+            self._best[scored.hash] = dataclasses.replace(scored, doubtful=scored.hash in self._doubtful)
 
     def _confirm(self, scored: Scored) -> None:
         rival = self._best.get(scored.hash) if scored.hash in self._confirmed else None
@@ -55,6 +59,14 @@ class Scores:
             self._best[scored.hash] = scored
         self._confirmed.add(scored.hash)
         self._rejected.discard(scored.hash)
+        self._doubtful.discard(scored.hash)
+
+    def _doubt(self, candidate: str) -> None:
+        if candidate in self._confirmed:
+            return
+        self._doubtful.add(candidate)
+        if candidate in self._best:
+            self._best[candidate] = dataclasses.replace(self._best[candidate], doubtful=True)
 
     def of(self, candidate_hash: str) -> Scored | None:
         """The entry of one candidate."""
@@ -66,5 +78,5 @@ class Scores:
 
 
 def best(scored: Iterable[Scored]) -> Scored | None:
-    """The fastest that is a win, or else the fastest; of equals the first."""
-    return max(scored, key=lambda one: (one.win, one.ratio, -one.trial), default=None)
+    """The fastest that is a win and not doubtful, or else the fastest win, or else the fastest; of equals the first."""
+    return max(scored, key=lambda one: (one.win and not one.doubtful, one.win, one.ratio, -one.trial), default=None)

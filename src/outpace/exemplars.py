@@ -23,6 +23,8 @@ class Scored:
     win: bool
     trial: int
     parent: str | None
+    # Whether its confirmation was too noisy to tell anything: then others come before it.
+    doubtful: bool = False
 
 
 @dataclass(frozen=True)

@@ -282,18 +282,21 @@ def call({taken}):
 
 
 def plain(value):
-    """None, numbers, texts and lists alone, which is what can leave the jail."""
+    """What can leave the jail: None, numbers, texts and lists; all else under the name of what it is."""
     if value is None or type(value) in (bool, int, float, str, bytes):
         return value
     if isinstance(value, dict):
-        return [[plain(key), plain(item)] for key, item in value.items()]
+        return {{"dict": [[plain(key), plain(item)] for key, item in value.items()]}}
     if isinstance(value, (set, frozenset)):
-        return sorted((plain(item) for item in value), key=repr)
-    if isinstance(value, (list, tuple)) or hasattr(value, "__next__"):
+        return {{"set": sorted((plain(item) for item in value), key=repr)}}
+    if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
+    if hasattr(value, "__next__"):
+        return {{"iterator": [plain(item) for item in value]}}
     if hasattr(value, "tolist"):
-        return value.tolist()
-    return repr(value)
+        items = value.tolist()
+        return {{"array": items}} if isinstance(items, list) else items
+    return {{"object": repr(value)}}
 '''
 
 

@@ -33,7 +33,7 @@ _SEED = re.compile(r"seed|hash|crc|adler|init|salt|checksum", re.IGNORECASE)
 _PLACE = re.compile(r"start|begin|offset|^pos|index|^idx|^from$|^left$|^low$|^lo$|^l$|^first$", re.IGNORECASE)
 _END = re.compile(r"^(?:end|right|high|hi|r|last|stop|to)$", re.IGNORECASE)
 # Names that mean something else in judge.py.
-_TAKEN = TAKEN | {"far", "leaving", "spread", "strewn", "LIMITS", "TOGETHER", "KNOWN", "CHARS", "patterned"}
+_TAKEN = TAKEN | {"far", "leaving", "spread", "strewn", "LIMITS", "TOGETHER", "KNOWN", "CHARS", "patterned", "likened"}
 _PATTERN = re.compile(r"pat|needle|sub|search|find|prefix|suffix|delim|sep|accept|reject|key|word", re.IGNORECASE)
 
 
@@ -302,10 +302,20 @@ class _CGuesser:
                 end = "" if pointer.const or self.lengths else ' + b"\\0"'
                 digits = ", 3" if maker == "make_numbers" and "small values" in self.variant else ""
                 made.ranges[name] = Range("text")
-                made.lines.append(f'{name} = strewn(rng, far, "{name}", {maker}(rng, {length}{digits}).encode()){end}')
+                text = f'strewn(rng, far, "{name}", {maker}(rng, {length}{digits}).encode())'
+                made.lines.append(f"{name} = {text if end else self._likened(pointer, text)}{end}")
         else:
-            made.lines.append(f"{name} = {self._values(pointer, length)}")
+            made.lines.append(f"{name} = {self._likened(pointer, self._values(pointer, length))}")
         made.values[name] = name
+
+    def _likened(self, pointer: CParameter, value: str) -> str:
+        """The value, which now and then has a part of an earlier one of its type in it."""
+        if not value.startswith(("spread(", "strewn(", "patterned(")):
+            return value  # places, sorted numbers and matrices to be solved are no longer that with parts of others
+        earlier = [each for each in self.pointers if each.c_type == pointer.c_type and each.name in self.made.values]
+        first = next((each.name for each in earlier if self.made.values[each.name] == each.name), "")
+        names = f', "{first}", "{pointer.name}"' if first in self.made.ranges else ""
+        return f"likened(rng, {first}, {value}{names})" if first else value
 
     def _set_length(self, pointer: CParameter, value: str) -> None:
         """A text that was cut from another one decides its own length."""

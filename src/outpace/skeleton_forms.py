@@ -24,7 +24,7 @@ _ARRANGED = '''def arranged(rng: np.random.Generator, items):
         made[(size + 1) // 2 :] = made[: size // 2][::-1]
     elif form == 2:
         period = int(size ** rng.random())
-        made = (made[:period] * (size // period + 1))[:size]
+        made = [max(made)] * size if period == 1 else (made[:period] * (size // period + 1))[:size]
     else:
         length = int(rng.integers(1, size))
         start, to = rng.integers(0, size - length + 1, 2).tolist()
@@ -33,7 +33,19 @@ _ARRANGED = '''def arranged(rng: np.random.Generator, items):
         return "".join(made)
     return bytes(made) if isinstance(items, bytes) else np.array(made) if isinstance(items, np.ndarray) else made'''
 
-HELPERS = (("another_size", _ANOTHER_SIZE), ("arranged", _ARRANGED))
+_LIKENED = '''def likened(rng: np.random.Generator, first, other, *names: str):
+    """The other, or in some calls the same with a stretch of the first in it, from and to either end or any place."""
+    most = min(len(first), len(other))
+    # Where one may not go as far as the other, what belongs in the one has no place in the other.
+    if rng.random() >= PATTERNS or not most or any(LIMITS.get(name) != LIMITS.get(names[0]) for name in names):
+        return other
+    length = int(most * (1 - rng.random() ** 2)) + 1
+    left = (len(items) - length for items in (first, other))
+    start, to = (int(rng.choice((0, room, rng.integers(room + 1)))) for room in left)
+    parts = other[:to], first[start : start + length], other[to + length :]
+    return np.concatenate(parts) if isinstance(other, np.ndarray) else parts[0] + parts[1] + parts[2]'''
+
+HELPERS = (("another_size", _ANOTHER_SIZE), ("arranged", _ARRANGED), ("likened", _LIKENED))
 # Those of make_input itself, and those of the helpers.
 NAMES = ("other", "rows", "columns", *(name for name, _ in HELPERS))
 
@@ -103,11 +115,17 @@ def sizes(kind: str, before: Sequence[str], form: Form) -> list[str]:
     return []
 
 
-def formed(kind: str, before: Sequence[str], form: Form, made: str) -> str:
-    """The expression of a parameter with its own size, and with a pattern now and then."""
-    if _apart(kind, before, form):
+def formed(kind: str, before: Mapping[str, str], form: Form, made: str) -> str:
+    """The expression of a parameter with its own size, and with a pattern now and then.
+
+    `before` holds the kinds of those made before it, by their variables.
+    """
+    if _apart(kind, [*before.values()], form):
         made = re.sub(r"\bsize\b", "other", made)
-    return f"arranged(rng, {made})" if kind in _PLAIN and form.patterns == "some" else made
+    if kind not in _PLAIN or form.patterns != "some":
+        return made
+    alike = next((name for name, one in before.items() if one == kind), "")
+    return f"likened(rng, {alike}, arranged(rng, {made}))" if alike else f"arranged(rng, {made})"
 
 
 def _apart(kind: str, before: Sequence[str], form: Form) -> bool:

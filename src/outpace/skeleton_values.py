@@ -233,7 +233,7 @@ class Values:
         """The statements of make_input; one that raises where nobody can guess a parameter."""
         order = sorted(self.function.parameters, key=lambda each: self.chosen.get(each.name) in TIED)
         lines: list[str] = []
-        before: list[str] = []
+        before: dict[str, str] = {}
         for each in order:
             name = variable(each.name)
             if self._left_out(each.name):
@@ -245,8 +245,8 @@ class Values:
             made, kind = self.ladder(each.name)[self.steps.get(each.name, 0)].made, self._kind(each.name)
             tied = {"list": variable(self._first(LISTS)), "text": variable(self._first(("text",)))}
             made = made.format(**tied) if kind in TIED else skeleton_forms.formed(kind, before, self.form, made)
-            lines += [*skeleton_forms.sizes(kind, before, self.form), f"{name} = {made}"]
-            before.append(kind)
+            lines += [*skeleton_forms.sizes(kind, [*before.values()], self.form), f"{name} = {made}"]
+            before[name] = kind
         return lines
 
     def _left_out(self, name: str) -> bool:

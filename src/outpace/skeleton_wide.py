@@ -88,14 +88,15 @@ _STREWN = '''def strewn(rng: np.random.Generator, far: dict, name: str, text: by
     others = np.where(rng.random(raw.size) < 0.7, rng.choice(chars, raw.size), others)
     return patterned(rng, np.where(rng.random(raw.size) < 10 ** rng.uniform(-3, -0.3), others, raw)).tobytes()'''
 _PATTERNED = '''def patterned(rng: np.random.Generator, values: np.ndarray) -> np.ndarray:
-    """The values, or in some calls the same sorted, mirrored, some again and again, or a stretch of them twice."""
+    """The values, or in some calls the same sorted, mirrored, one or some repeated, or a stretch of them twice."""
     size, at = len(values), np.arange(len(values))
     if size < 2 or rng.random() >= PATTERNS:
         return values
     start, to = rng.integers(0, size, 2)
     mirrored, again = np.minimum(at, at[::-1]), at % int(size ** rng.random())
     twice, ordered = np.where(at < to, at, (at - to + start) % size), np.argsort(values)[:: rng.choice((-1, 1))]
-    return values[(mirrored, again, twice, ordered)[rng.integers(4)]]'''
+    extreme = np.full(size, rng.choice((values.argmin(), values.argmax())))
+    return values[(mirrored, again, twice, ordered, extreme)[rng.integers(5)]]'''
 
 HELPERS = (
     ("leaving", _LEAVING),

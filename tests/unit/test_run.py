@@ -181,11 +181,33 @@ def test_a_candidate_rejected_by_its_confirmation_is_shown_no_more(archive: Arch
     assert [each.candidate for each in run.ask().shown] == [source(code(1.5))]
 
 
-def test_a_confirmation_that_was_too_noisy_leaves_the_lead(archive: Archive) -> None:
-    run = begin(archive, Scripted([]), Judging(later={code(3.0): [failed(Outcome.TOO_NOISY)]}))
-    told(run, said(code(1.5)), said(code(3.0)))
+def test_a_confirmation_that_was_too_noisy_gives_the_lead_to_whoever_can_be_confirmed(archive: Archive) -> None:
+    noisy = {code(3.0): [failed(Outcome.TOO_NOISY)] * 2}
+    run = begin(archive, Scripted([]), Judging(later=noisy))
+    told(run, said(code(3.0)))
     best = run.best()
+    assert best is not None and best.hash == source(code(3.0)).hash, "there is nobody else"
+    told(run, said(code(1.5)), said(code(1.25)), said(code(3.0)))
+    best = run.best()
+    assert best is not None and best.hash == source(code(1.5)).hash
+    assert archive.trial(best.trial).confirmation == ok(1.5)
+
+
+def test_a_confirmation_that_was_too_noisy_is_made_again_when_the_run_goes_on(archive: Archive) -> None:
+    run = begin(archive, Scripted([]), Judging(later={code(3.0): [failed(Outcome.TOO_NOISY)]}))
+    told(run, said(code(3.0)), said(code(1.5)))
+    begin(archive, Scripted([]), Judging()).recover()
+    best = begin(archive, Scripted([]), Judging()).best()
     assert best is not None and best.hash == source(code(3.0)).hash
+    assert archive.trial(best.trial).confirmation == ok(3.0)
+
+
+def test_one_that_is_slower_than_the_best_is_not_confirmed_again(archive: Archive) -> None:
+    run = begin(archive, Scripted([]), Judging(later={code(1.5): [failed(Outcome.TOO_NOISY)]}))
+    told(run, said(code(1.5)), said(code(3.0)))
+    examiner = Judging()
+    begin(archive, Scripted([]), examiner).recover()
+    assert examiner.judged == []
 
 
 # Where the judge fails

@@ -389,7 +389,11 @@ def test_the_wrapper_makes_any_answer_plain(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(content)
     space: dict[str, Any] = {"__file__": str(tmp_path / "outpace_glue.py")}
     exec(compile(made.files["outpace_glue.py"], "outpace_glue.py", "exec"), space)
-    assert space["call"](items=[2, 1]) == [[[1, [1, 2]]], [2, 1]]
+    assert space["call"](items=[2, 1]) == {"iterator": [{"dict": [[1, {"set": [1, 2]}]]}, {"iterator": [2, 1]}]}
+    kinds = ({1: 2}, [[1, 2]], {(1, 2)}, iter([[1, 2]]), np.array([[1, 2]]), object)
+    shown = [space["plain"](each) for each in kinds]
+    assert len({repr(each) for each in shown}) == len(kinds), "a caller can tell them apart"
+    assert space["plain"](np.float64(0.5)) == 0.5 and space["plain"]((1, None)) == [1, None]
 
 
 # Sources

@@ -269,7 +269,7 @@ def _tell(made: Made, folder: Path, fairness: str) -> None:
     print(f"Made {folder} for {made.skeleton.entry}.")
     if made.rehearsed.seconds:
         took = duration(made.rehearsed.seconds)
-        print(f"A call takes {took} on the guessed inputs; read them in {folder / 'judge.py'}.")
+        print(f"A call takes {took} on the inputs guessed in {folder / 'judge.py'}: a winner is right on such alone.")
     for note in made.notes:
         print(f"Note: {note}.")
     if made.gaps:

@@ -43,6 +43,8 @@ STOLEN_NS = 5e6
 SURE = 3.0
 # Beyond this (log ratio) nothing is excused as noise, however noisy the machine is.
 NOISE_MOST = 0.1
+# What varies so many times as much as the reference is no noise of the machine's.
+OWN_NOISE = 3.0
 # The standard error of a median, beside that of a mean.
 MEDIAN_ERROR = 1.25
 # By how much a process may be faster or slower than others by chance, by where its memory lies, say (log ratio).
@@ -144,6 +146,17 @@ def reckon(buckets: Sequence[Bucket], task: Task) -> Account:
         typical,
         lasting,
     )
+
+
+def of_its_own(buckets: Sequence[Bucket], task: Task) -> bool:
+    """Whether the candidate's times vary from process to process far more than the reference's over the same inputs."""
+    parallel = task.limits.parallel
+    usable = [bucket for bucket in buckets if parallel or _plausible(bucket)]
+    if not usable:
+        return False
+    calls, *taken = _turns(usable, parallel=parallel)
+    reference, candidate = (_spread(np.log(each / calls)) for each in taken)
+    return candidate > OWN_NOISE * reference
 
 
 def _stolen(logs: Numbers, reference: Numbers, candidate: Numbers) -> float:

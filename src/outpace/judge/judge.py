@@ -19,7 +19,7 @@ from outpace.candidate import Candidate, forbidden_change, reference
 from outpace.domains.base import Domain
 from outpace.errors import HarnessError, OutpaceError, TaskError
 from outpace.judge import redteam
-from outpace.judge.accounts import reckon
+from outpace.judge.accounts import of_its_own, reckon
 from outpace.judge.build import build, remove
 from outpace.judge.cgroup import remove_stale
 from outpace.judge.cores import exclusive, kept_off, timing_cores, undisturbed
@@ -28,6 +28,7 @@ from outpace.judge.jail import JailKind
 from outpace.judge.timing import Stopwatch, Timed
 from outpace.judge.verdict import Outcome, SpeedUp, Verdict
 from outpace.judge.worker import Failed
+from outpace.task import Task
 
 ATTEMPTS = 3
 _RED_TEAM_INPUTS = 8
@@ -135,11 +136,7 @@ class Judge:
                 if made is not None:
                     remove(made)
         if timed.decision.noisy or not timed.decision.stop:
-            return verdict(
-                Outcome.TOO_NOISY,
-                "timings vary too much for a figure; run `outpace doctor` to see what disturbs this machine",
-                timed,
-            )
+            return verdict(Outcome.TOO_NOISY, _noise(timed, self.domain.task), timed)
         return verdict(Outcome.OK, timed.note, timed)
 
     def _reference_folder(self) -> Path:
@@ -199,6 +196,12 @@ def _place(bug: Exception) -> str:
     """What was raised, and where in the source."""
     last = traceback.extract_tb(bug.__traceback__)[-1]
     return f"{type(bug).__name__}: {str(bug)[:200]} ({Path(last.filename).name}:{last.lineno})"
+
+
+def _noise(timed: Timed, task: Task) -> str:
+    if of_its_own(timed.buckets, task):
+        return "its own times vary too much for a figure, several times as much as the reference's over the same inputs"
+    return "timings vary too much for a figure; run `outpace doctor` to see what disturbs this machine"
 
 
 def _secret_seed() -> int:

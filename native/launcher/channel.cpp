@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cinttypes>
+#include <cstdio>
 
 #include "failure.hpp"
 
@@ -30,6 +32,10 @@ void populate(const Region& region, std::uint64_t bytes, bool writable) {
             *byte = value;
         }
     }
+}
+
+std::uint64_t nanoseconds(const timespec& time) {
+    return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
 }
 
 }  // namespace
@@ -98,8 +104,10 @@ void Channel::greet() const noexcept {
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
     Reply reply{};
     reply.status = static_cast<std::uint32_t>(Status::hello);
-    reply.value =
-        static_cast<std::uint64_t>(spent.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(spent.tv_nsec);
+    reply.value = nanoseconds(spent);
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    std::snprintf(reply.text, sizeof reply.text, "%" PRIu64, nanoseconds(now));
     deliver(socket_, reply);
 }
 

@@ -58,8 +58,8 @@ static_assert(sizeof(Desk) == 128);
 enum class Status : std::uint32_t {
     done = 0,
     hello = 1,  // limits and the first filter are in force, nothing of the candidate is loaded; value is
-                // the CPU time spent so far, from where on everything is on the candidate's account; a worker
-                // that has more to make ready says it once more
+                // the CPU time spent so far, from where on everything is on the candidate's account, and text
+                // the time of the monotonic clock; a worker that has more to make ready says it once more
     ready = 2,  // the candidate is loaded, the last filter is in force
     load_failed = 3,  // the dynamic loader refused the library; text says why
     forbidden = 4,    // a system call was trapped; detail is its number

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 _PIECES = re.compile(
@@ -37,6 +38,8 @@ _CLASSES = {
     "isgraph": b"!~",
     "iscntrl": b"\x1f\x7f",
 }
+# Digits of a number beyond this are no number that any argument has.
+_LONGEST = 400
 # More than these are a table, not what something is compared with; a judge.py is to be read.
 _TABLE, _MOST = 12, 24
 
@@ -137,10 +140,16 @@ def _numbers(chunk: str) -> list[int | float]:
         if chunk.lstrip().startswith("#") and not re.match(r"[ \t]*#\s*define", chunk):
             return []
         texts = re.findall(_NUMBER, re.sub(r"^[ \t]*#\s*define\s+\w+|\[[^\]]*\]", " ", code))
-        return [_value(each) for each in texts] if len(texts) <= _TABLE else []
+        return _values(texts) if len(texts) <= _TABLE else []
     texts = [each for pattern in _BESIDE for each in re.findall(pattern, code)]
     texts += [each for inside in _CLAMPS.findall(code) for each in re.findall(_NUMBER, inside)]
-    return [_value(each) for each in texts]
+    return _values(texts)
+
+
+def _values(texts: Sequence[str]) -> list[int | float]:
+    """Those that a double can hold; others are no input."""
+    values = (_value(each) for each in texts if len(each) < _LONGEST)
+    return [each for each in values if abs(each) <= sys.float_info.max]
 
 
 def _value(text: str) -> int | float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from outpace.judge.alignment import shift
 from outpace.judge.blank import POISON, Blank
 
 KINDS = ["f2", "f4", "f8", "c8", "c16"]
@@ -135,3 +136,16 @@ def test_what_is_written_before_the_start_of_an_output_is_noticed_too() -> None:
     assert not blank.overrun(memoryview(region))
     region[at - 1] ^= 1
     assert blank.overrun(memoryview(region)) == "before the start of 'y'"
+
+
+@pytest.mark.parametrize(("dtype", "align"), [("u1", 0), ("f4", 0), ("f8", 0), ("f4", 4), ("c16", 0)])
+def test_most_arrays_begin_where_memory_from_malloc_does_and_no_better(dtype: str, align: int) -> None:
+    places = [shift(np.dtype(dtype), align) for _ in range(4000)]
+    usual = [each for each in places if each % 16 == 0]
+    assert 0.85 < len(usual) / len(places) < 0.97
+    assert min(np.bincount(usual)[::16]) > 0.2 * len(usual), "a quarter on a cache line"
+
+
+def test_a_promise_is_kept_by_every_array() -> None:
+    for align in (16, 32, 64):
+        assert {shift(np.dtype("f4"), align) for _ in range(2000)} == set(range(0, 64, align))

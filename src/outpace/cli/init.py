@@ -70,7 +70,10 @@ def init(source: Path, function: str, *, out: Path | None = None, no_jail: bool 
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise TaskError(f"{folder} is there already: remove it, or name another folder with --out")
     with Console(stderr=True).status("reading") as status:
-        made = make(source, function, name[:64], "none" if no_jail else best_jail(), status.update)
+        try:
+            made = make(source, function, name[:64], "none" if no_jail else best_jail(), status.update)
+        except RecursionError:
+            raise TaskError(f"{source} nests expressions too deeply to be read: put them on several lines") from None
         write(made.skeleton, folder)
         fairness = "" if made.gaps else _inspect(folder, "none" if no_jail else best_jail(), status.update)
     if json:

@@ -62,6 +62,11 @@ class Confinement:
     # Whether /proc can be read; only for code that is trusted, for it tells of this machine.
     show_processes: bool = False
 
+    @property
+    def parallel(self) -> bool:
+        """Whether what runs inside may use several cores."""
+        return self.threads > 1 or self.processes > 1
+
 
 @functools.cache
 def launcher_path() -> Path:

@@ -57,16 +57,13 @@ def main() -> None:
     os.closerange(sock + 1, max(sock, input_fd, output_fd) + 8)
     populate(inputs, POPULATE_READ, populate_input)
     populate(desk, POPULATE_WRITE, DESK_BYTES + populate_output)
-    # As much of the heap too, which keeps it when this is freed: an answer is not to pay for the first touch of its
-    # memory where the region, in which a cheat might compute it, has been touched.
-    b"\1" * populate_output
 
     def say(nonce: int, status: int, detail: int = 0, text: str = "", value: int = 0) -> None:
         os.write(sock, REPLY.pack(nonce, status, detail, value, text.encode("utf-8", "replace")[-231:]))
 
     # Nothing of the candidate's has been looked for so far: its folder may hold modules of any name.
     sys.path[:0] = [os.path.dirname(path)]  # noqa: PTH120
-    say(0, HELLO, value=spent())
+    say(0, HELLO, text=str(time.monotonic_ns()), value=spent())
     glue = None
     try:
         module = load(path)

@@ -15,6 +15,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -218,11 +219,13 @@ class Worker:
         self.core = min(cores)
         # The worker's own word, given while all of its code is still ours: between this moment and the one in which we
         # read a clock, a constructor could have done a table's worth of work.
-        self._cpu_mark = _REPLY.unpack(data)[3]
+        hello = _REPLY.unpack(data)
         if self.program.makes_ready:
             # As before: what every candidate of this kind needs is nobody's once-work, and nobody's to save.
-            self._cpu_mark = self._receive(0, 30, "making ready", expected=_HELLO)
-        begin = time.perf_counter_ns()
+            hello = self._receive(0, 30, "making ready", expected=_HELLO)
+        self._cpu_mark = hello[3]
+        # Where the CPU clock counts, what we were busy with in between is not to pass for sleep.
+        begin = int(_text(hello)) if self.program.confinement.parallel else time.perf_counter_ns()
         self._receive(0, self.program.setup_seconds, "loading", expected=_READY)
         self._stop()
         self._loading = time.perf_counter_ns() - begin
@@ -308,8 +311,8 @@ class Worker:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 signal.pidfd_send_signal(self.handle, number)
 
-    def _receive(self, nonce: int, seconds: float, doing: str, *, expected: int) -> int:
-        """The value of the reply expected."""
+    def _receive(self, nonce: int, seconds: float, doing: str, *, expected: int) -> tuple[Any, ...]:
+        """The reply expected."""
         self.channel.settimeout(max(seconds, 0.001))
         try:
             data = last_word(self.channel, _REPLY.size)
@@ -319,10 +322,10 @@ class Worker:
             raise self._death(doing)
         if len(data) != _REPLY.size:
             raise Failed(Outcome.CHEATING, "the worker's channel carried a message that is not the worker's")
-        got, status, detail, value, raw = _REPLY.unpack(data)
-        text = raw.split(b"\0")[0].decode("utf-8", "replace")
+        reply = got, status, detail, _, _ = _REPLY.unpack(data)
+        text = _text(reply)
         if status == expected and got == nonce:
-            return int(value)
+            return reply
         if status == _FORBIDDEN:
             raise Failed(
                 Outcome.CHEATING,
@@ -379,6 +382,11 @@ class Worker:
             if time.monotonic() > patience:
                 self._signal(signal.SIGKILL)
             time.sleep(0.0001)
+
+
+def _text(reply: tuple[Any, ...]) -> str:
+    raw: bytes = reply[-1]
+    return raw.split(b"\0")[0].decode("utf-8", "replace")
 
 
 def _states(pid: int) -> list[str]:

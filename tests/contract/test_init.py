@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from outpace import vetting
 from outpace.candidate import Candidate
 from outpace.cli.init import Made, init, make
 from outpace.domains.program import ProgramDomain
+from outpace.init import vetting
+from outpace.init.judge_text import constant, room
 from outpace.judge.jail import JailKind, bubblewrap_works, fallback_works
 from outpace.judge.judge import Judge
 from outpace.judge.verdict import Outcome
-from outpace.skeleton_text import constant, room
 from outpace.taskfile import make_task
 
 

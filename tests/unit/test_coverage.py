@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from outpace.coverage import idle_lines, unreached
+from outpace.init.coverage import idle_lines, unreached
+from outpace.init.skeleton import Source, skeletons
 from outpace.judge.jail import bubblewrap_works, fallback_works
-from outpace.skeleton import Source, skeletons
 from outpace.taskfile import make_task
 
 TEXT = """#include <stdlib.h>

@@ -12,8 +12,8 @@ from outpace.candidate import Candidate, fixed_text, forbidden_change, has_regio
 from outpace.cli.export import diff
 from outpace.edits import Edit, apply
 from outpace.errors import TaskError
+from outpace.init.skeleton import _comment_above
 from outpace.lines import has_lone_return, lines, with_ends
-from outpace.skeleton import _comment_above
 from outpace.task import Task
 from outpace.taskfile import make_task
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from outpace.init.sanitizers import Checked, missing, sentence
+from outpace.init.skeleton import Source, skeletons
 from outpace.judge.jail import JailKind, bubblewrap_works, fallback_works
-from outpace.sanitizers import Checked, missing, sentence
-from outpace.skeleton import Source, skeletons
 from outpace.task import Output
 from outpace.taskfile import make_task
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from outpace.domains.base import Input
+from outpace.init.soundness import FAILED, idle_numbers, idle_parts, swallowed, truncated
 from outpace.judge.compare import difference
-from outpace.soundness import FAILED, idle_numbers, idle_parts, swallowed, truncated
 from outpace.task import Output
 
 Function = Callable[[dict[str, Any]], Any]

@@ -11,11 +11,11 @@ import pytest
 
 from outpace.domains.program import ProgramDomain
 from outpace.errors import TaskError
+from outpace.init.rehearsal import TURN, Rehearsal, Rehearsed
+from outpace.init.skeleton import Source, skeletons
+from outpace.init.widening import Fitted, fitted, tamer
 from outpace.judge.compare import nonfinite
-from outpace.rehearsal import TURN, Rehearsal, Rehearsed
-from outpace.skeleton import Source, skeletons
 from outpace.task import Task
-from outpace.widening import Fitted, fitted, tamer
 
 
 class Slow(Exception):

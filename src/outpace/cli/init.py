@@ -16,17 +16,17 @@ from rich.console import Console
 from outpace.cli.plain import flat
 from outpace.domains.program import ProgramDomain
 from outpace.errors import HarnessError, TaskError
+from outpace.init.judge_text import PATTERNS
+from outpace.init.narrowing import notes, plainer, refit, refitted
+from outpace.init.rehearsal import Rehearsal, Rehearsed
+from outpace.init.skeleton import Gap, Skeleton, skeletons
+from outpace.init.sources import add_unit, gather
+from outpace.init.vetting import Vetted, Vetting, short_call
+from outpace.init.widening import Fitted, fitted, tamer
 from outpace.judge.jail import JailKind, best_jail
 from outpace.judge.judge import Judge
 from outpace.judge.verdict import Outcome
-from outpace.narrowing import notes, plainer, refit, refitted
-from outpace.rehearsal import Rehearsal, Rehearsed
-from outpace.skeleton import Gap, Skeleton, skeletons
-from outpace.skeleton_text import PATTERNS
-from outpace.sources import add_unit, gather
 from outpace.taskfile import load_task
-from outpace.vetting import Vetted, Vetting, short_call
-from outpace.widening import Fitted, fitted, tamer
 
 # Files of a project that may be pulled in because a function needs what they define.
 _UNITS = 8

@@ -15,16 +15,16 @@ from outpace import claim, machine
 from outpace.candidate import Candidate, in_order, reference
 from outpace.domains.program import ProgramDomain
 from outpace.errors import TaskError
+from outpace.init.rehearsal import Rehearsal
+from outpace.init.vetting import Vetting
 from outpace.judge.jail import JailKind, best_jail
 from outpace.judge.judge import Judge
 from outpace.judge.verdict import Verdict
 from outpace.publish import receipt_of
 from outpace.receipt import is_reference, packed, write_receipt
-from outpace.rehearsal import Rehearsal
 from outpace.shown import shown, told_after
 from outpace.task import Task
 from outpace.taskfile import load_task
-from outpace.vetting import Vetting
 
 
 def try_(

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 # How samples come about. The first protocol asked in batches, the second confirmed in brief lives and excused noise, up
-# to the fourth both sides took turns in either order, under the fifth arrays began on cache lines and Python workers kept
-# what was freed; figures of two protocols are not to be compared.
+# to the fourth both sides took turns in either order. Under the fifth arrays began on cache lines, and Python workers
+# kept what was freed. Figures of two protocols are not to be compared.
 PROTOCOL = 6
 
 

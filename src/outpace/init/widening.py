@@ -15,12 +15,12 @@ from pathlib import Path
 import numpy as np
 
 from outpace.errors import HarnessError, TaskError
+from outpace.init.forms import Form
+from outpace.init.rehearsal import LONG, TURN, Rehearsal, Rehearsed, fit_size
+from outpace.init.skeleton import Skeleton
 from outpace.judge.compare import nonfinite
 from outpace.judge.verdict import Outcome
 from outpace.judge.worker import Failed
-from outpace.rehearsal import LONG, TURN, Rehearsal, Rehearsed, fit_size
-from outpace.skeleton import Skeleton
-from outpace.skeleton_forms import Form
 from outpace.task import Task
 from outpace.taskfile import make_task
 

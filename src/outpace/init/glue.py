@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from outpace.c_source import CFunction, CParameter
+from outpace.init.c_inputs import Guess, guess_c
+from outpace.init.c_source import CFunction, CParameter
+from outpace.init.judge_text import drawn
 from outpace.judge.abi import C_TYPES
-from outpace.skeleton_c import Guess, guess_c
-from outpace.skeleton_text import drawn
 
 NAME = "outpace_entry"
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from outpace.c_source import CFunction, CParameter, loop_bounds, unbound
+from outpace.init.c_source import CFunction, CParameter, loop_bounds, unbound
+from outpace.init.judge_text import TAKEN, drawn
+from outpace.init.ranges import Range
+from outpace.init.ranges import number as of_type
 from outpace.judge.abi import C_TYPES
-from outpace.skeleton_text import TAKEN, drawn
-from outpace.skeleton_wide import Range
-from outpace.skeleton_wide import number as of_type
 
 # What differs between two attempts at the same function; the jail and the sanitizers tell which of them works. Numbers
 # are as large as the function can take without overflowing: in small ones, bits above them could be dropped unnoticed.

@@ -17,6 +17,7 @@ from outpace.candidate import reference
 from outpace.domains.base import Input
 from outpace.domains.program import ProgramDomain
 from outpace.errors import HarnessError, TaskError
+from outpace.init.soundness import FAILED
 from outpace.judge import redteam
 from outpace.judge.build import BuildPlan, build
 from outpace.judge.compare import difference
@@ -26,7 +27,6 @@ from outpace.judge.jail import JailKind
 from outpace.judge.timing import Stopwatch
 from outpace.judge.verdict import Outcome
 from outpace.judge.worker import Failed
-from outpace.soundness import FAILED
 from outpace.task import Task
 
 # Below the first a call drowns in the round trip, above the second a verdict takes minutes.

@@ -11,11 +11,11 @@ from typing import Any
 
 from outpace.domains.base import Input
 from outpace.domains.recipe import private_files
+from outpace.init.sanitizers import driver, laid_out
 from outpace.judge import abi
 from outpace.judge.build import BuildPlan, build, remove
 from outpace.judge.jail import MIB, Bind, JailKind
 from outpace.judge.worker import Failed
-from outpace.sanitizers import driver, laid_out
 from outpace.task import Task
 
 _PROGRAM, _INPUTS, _ANSWERS, _REPORT = (

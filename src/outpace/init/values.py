@@ -10,11 +10,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from outpace import skeleton_forms
-from outpace.skeleton_forms import Form
-from outpace.skeleton_kinds import LISTS, OPTION
-from outpace.skeleton_python import PythonFunction
-from outpace.skeleton_text import variable
+from outpace.init import forms
+from outpace.init.forms import Form
+from outpace.init.judge_text import variable
+from outpace.init.kinds import LISTS, OPTION
+from outpace.init.python_inputs import PythonFunction
 
 TIED = ("member", "near word", "piece")
 FLOATS = ("floats", "real matrix", "points", "array", "table", "real", "weights")
@@ -209,11 +209,11 @@ class Values:
 
     def forms(self) -> dict[str, tuple[str, ...]]:
         """For each matter in which these parameters leave a choice of form: all choices, widest first."""
-        return skeleton_forms.ladders(self._kinds())
+        return forms.ladders(self._kinds())
 
     def unasked(self, matter: str) -> str:
         """What the form of now does not ask."""
-        return skeleton_forms.told(matter, self.form.choice(matter), self._kinds())
+        return forms.told(matter, self.form.choice(matter), self._kinds())
 
     @property
     def given(self) -> list[str]:
@@ -244,8 +244,8 @@ class Values:
                 continue
             made, kind = self.ladder(each.name)[self.steps.get(each.name, 0)].made, self._kind(each.name)
             tied = {"list": variable(self._first(LISTS)), "text": variable(self._first(("text",)))}
-            made = made.format(**tied) if kind in TIED else skeleton_forms.formed(kind, before, self.form, made)
-            lines += [*skeleton_forms.sizes(kind, [*before.values()], self.form), f"{name} = {made}"]
+            made = made.format(**tied) if kind in TIED else forms.formed(kind, before, self.form, made)
+            lines += [*forms.sizes(kind, [*before.values()], self.form), f"{name} = {made}"]
             before[name] = kind
         return lines
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from outpace.skeleton_python import PythonFunction, PythonParameter
-from outpace.skeleton_text import judge_file
-from outpace.skeleton_values import KINDS, TIED, Values
+from outpace.init.judge_text import judge_file
+from outpace.init.python_inputs import PythonFunction, PythonParameter
+from outpace.init.values import KINDS, TIED, Values
 
 ALL = [(kind, step) for kind in KINDS for step in range(len(KINDS[kind]))]
 

@@ -9,17 +9,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
-from outpace import skeleton_text
-from outpace.c_source import CFunction, defined_functions, find_function
 from outpace.errors import TaskError
+from outpace.init import judge_text
+from outpace.init.c_inputs import variants
+from outpace.init.c_source import CFunction, defined_functions, find_function
+from outpace.init.glue import plan_c
+from outpace.init.judge_text import constant, judge_file, variable
+from outpace.init.kinds import OPTION
+from outpace.init.python_inputs import PythonFunction, defined_python, find_python
+from outpace.init.ranges import Limits, Range, constants, limited, together
+from outpace.init.values import Values, choices
 from outpace.lines import lines
-from outpace.skeleton_c import variants
-from outpace.skeleton_glue import plan_c
-from outpace.skeleton_kinds import OPTION
-from outpace.skeleton_python import PythonFunction, defined_python, find_python
-from outpace.skeleton_text import constant, judge_file, variable
-from outpace.skeleton_values import Values, choices
-from outpace.skeleton_wide import Limits, Range, constants, limited, together
 
 C_SUFFIXES = (".c",)
 CPP_SUFFIXES = (".cc", ".cpp", ".cxx", ".c++", ".hpp", ".hh")
@@ -81,23 +81,23 @@ class Skeleton:
 
     def sized(self, size: int) -> Skeleton:
         """The same with inputs of another size."""
-        return self._with(skeleton_text.resized(self.judge, size))
+        return self._with(judge_text.resized(self.judge, size))
 
     def edged(self, sizes: Sequence[int]) -> Skeleton:
         """The same with edge inputs of these sizes."""
-        return self._with(skeleton_text.edged(self.judge, sizes))
+        return self._with(judge_text.edged(self.judge, sizes))
 
     def roomier(self, factor: int) -> Skeleton:
         """The same with so many times the room for answers of unknown length."""
-        return self._with(skeleton_text.roomier(self.judge, factor))
+        return self._with(judge_text.roomier(self.judge, factor))
 
     def patterned(self, share: float) -> Skeleton:
         """The same with patterns in what is read in so many of the calls."""
-        return self._with(skeleton_text.patterned(self.judge, share))
+        return self._with(judge_text.patterned(self.judge, share))
 
     def drawn(self, values: Values) -> Skeleton:
         """The same with its arguments drawn from these values."""
-        judge = skeleton_text.resized(_python_judge(self.name, values), self.size)
+        judge = judge_text.resized(_python_judge(self.name, values), self.size)
         return replace(self._with(judge), values=values)
 
     def limited(self, limits: Mapping[str, Limits], most: float) -> Skeleton:
@@ -245,7 +245,7 @@ def _python_judge(name: str, drawn: Values) -> str:
             f"raise NotImplementedError({f'{FILL_IN}{function.name} {what}: wrap it in a function with parameters'!r})"
         ]
     judge = judge_file(name, lines, {name: variable(name) for name in drawn.given})
-    return skeleton_text.patterned(judge, skeleton_text.PATTERNS)
+    return judge_text.patterned(judge, judge_text.PATTERNS)
 
 
 def _python_glue(source: Source, function: PythonFunction) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from outpace.skeleton_kinds import LISTS, OPTION, OTHERWISE, WITHIN, annotated, last_name, shown
+from outpace.init.kinds import LISTS, OPTION, OTHERWISE, WITHIN, annotated, last_name, shown
 
 # Numbers beyond this say no more than that there is no limit.
 _LARGEST_DEFAULT = 1 << 40

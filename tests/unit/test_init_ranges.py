@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from outpace.c_literals import literals
 from outpace.cli.init import make
 from outpace.domains.program import ProgramDomain
+from outpace.init.c_literals import literals
+from outpace.init.narrowing import notes, steadied
+from outpace.init.ranges import limits
+from outpace.init.rehearsal import Rehearsal
+from outpace.init.skeleton import Skeleton, Source, skeletons
+from outpace.init.soundness import FAILED
+from outpace.init.vetting import Vetting
 from outpace.judge.inputs import checked, make_input
 from outpace.judge.jail import JailKind, bubblewrap_works, fallback_works
-from outpace.narrowing import notes, steadied
-from outpace.rehearsal import Rehearsal
-from outpace.skeleton import Skeleton, Source, skeletons
-from outpace.skeleton_wide import limits
-from outpace.soundness import FAILED
 from outpace.taskfile import make_task
-from outpace.vetting import Vetting
 
 LOOP = "for (size_t i = 0; i < n; i++)"
 
@@ -167,7 +167,7 @@ def test_a_range_ends_where_the_reference_does(
 def test_without_sanitizers_a_crash_narrows_all_the_same(
     jail: JailKind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("outpace.vetting.missing", lambda *_: "there are none")
+    monkeypatch.setattr("outpace.init.vetting.missing", lambda *_: "there are none")
     text = f"#include <stddef.h>\nunsigned f(const unsigned *x, size_t n, unsigned k) {{ unsigned s = 0; {LOOP}"
     made = narrowed(of(text + " s += x[i] / k; return s; }"), jail, tmp_path)
     assert limits(made.judge)["k"] == (1, 4294967295, 1)

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from outpace.c_source import find_function
 from outpace.errors import TaskError
-from outpace.skeleton import C_SUFFIXES, CPP_SUFFIXES, Source
-from outpace.skeleton_python import imported_modules
+from outpace.init.c_source import find_function
+from outpace.init.python_inputs import imported_modules
+from outpace.init.skeleton import C_SUFFIXES, CPP_SUFFIXES, Source
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
 # How many folders above the source an include may be looked for, and how much may be copied.

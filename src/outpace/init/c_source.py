@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from outpace.c_literals import Literals, literals
+from outpace.init.c_literals import Literals, literals
 from outpace.judge.abi import C_TYPES
 
 _QUALIFIERS = {

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outpace.c_source import find_function
 from outpace.errors import TaskError
-from outpace.rehearsal import Rehearsed, fit_size
-from outpace.skeleton import Skeleton, Source, skeletons
-from outpace.skeleton_python import find_python
-from outpace.sources import add_unit, gather
+from outpace.init.c_source import find_function
+from outpace.init.python_inputs import find_python
+from outpace.init.rehearsal import Rehearsed, fit_size
+from outpace.init.skeleton import Skeleton, Source, skeletons
+from outpace.init.sources import add_unit, gather
 from outpace.task import Output, Task
 from outpace.taskfile import make_task
 

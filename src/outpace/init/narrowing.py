@@ -17,13 +17,13 @@ import numpy as np
 
 from outpace.domains.base import Input
 from outpace.errors import TaskError
-from outpace.rehearsal import Rehearsal
-from outpace.sanitizers import NOT_FINITE, TOO_LONG, sentence
-from outpace.skeleton import Skeleton
-from outpace.skeleton_text import SIZE, room
-from outpace.skeleton_wide import TOGETHER, Limits, limits, told
+from outpace.init.judge_text import SIZE, room
+from outpace.init.ranges import TOGETHER, Limits, limits, told
+from outpace.init.rehearsal import Rehearsal
+from outpace.init.sanitizers import NOT_FINITE, TOO_LONG, sentence
+from outpace.init.skeleton import Skeleton
+from outpace.init.widening import Fitted, fitted
 from outpace.taskfile import make_task
-from outpace.widening import Fitted, fitted
 
 # Calls with their ladders, rungs and milliseconds, and what is said to them.
 Climb = Callable[[Sequence[tuple[int, int, int, Input]]], str]

@@ -7,7 +7,7 @@ import keyword
 import re
 from collections.abc import Mapping, Sequence
 
-from outpace import skeleton_forms, skeleton_wide
+from outpace.init import forms, ranges
 
 SIZE = 256
 # Small inputs, which loops by blocks and borders get wrong; those that the reference cannot take are left out.
@@ -197,7 +197,7 @@ _PICK = '''def pick(rng: np.random.Generator, items: list):
 _HELPERS: Sequence[tuple[str, str]] = (
     ("PATTERNS", _PATTERNS),
     ("draw_size", _DRAW_SIZE),
-    *skeleton_forms.HELPERS,
+    *forms.HELPERS,
     ("WORDS", _WORDS),
     ("ODD", _ODD),
     ("foreign", _FOREIGN),
@@ -219,7 +219,7 @@ _HELPERS: Sequence[tuple[str, str]] = (
     ("widely", _WIDELY),
     ("misspelt", _MISSPELT),
     ("pick", _PICK),
-    *skeleton_wide.HELPERS,
+    *ranges.HELPERS,
 )
 
 
@@ -231,7 +231,7 @@ def variable(name: str) -> str:
         or name.startswith("make_")
         or name
         in ("size", "pick", "misspelt", "foreign", "in_rows", "widely", "log_uniform", "with_zeros", "json", "ODD")
-        or name in skeleton_forms.NAMES
+        or name in forms.NAMES
         else name
     )
 

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from test_widening import Tried, fit, steps
 
-from outpace.rehearsal import TURN, Rehearsal
-from outpace.skeleton import Skeleton, Source, skeletons
-from outpace.skeleton_forms import Form
-from outpace.skeleton_text import constant
+from outpace.init.forms import Form
+from outpace.init.judge_text import constant
+from outpace.init.rehearsal import TURN, Rehearsal
+from outpace.init.skeleton import Skeleton, Source, skeletons
+from outpace.init.widening import fitted
 from outpace.task import Task
-from outpace.widening import fitted
 
 WIDEST = Form("any", "any", "some")
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from outpace.c_literals import Literals
+from outpace.init.c_literals import Literals
 from outpace.judge.abi import C_TYPES
 
 # The lowest and highest value, and the smallest magnitude; 0 there means that zeros are drawn too.

@@ -10,22 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from outpace import soundness
-from outpace.coverage import unreached
 from outpace.domains.base import Input
 from outpace.domains.program import ProgramDomain
 from outpace.errors import HarnessError, TaskError
+from outpace.init import soundness
+from outpace.init.coverage import unreached
+from outpace.init.judge_text import EDGES, constant, room
+from outpace.init.narrowing import narrowed, settled, steadied
+from outpace.init.rehearsal import Rehearsal
+from outpace.init.sanitizers import FLAGS, Checked, missing
+from outpace.init.skeleton import Skeleton
+from outpace.init.soundness import FAILED
 from outpace.judge.blank import POISON
 from outpace.judge.compare import nonfinite
 from outpace.judge.inputs import checked, edge_inputs, make_input, make_setup
 from outpace.judge.nudge import variants
 from outpace.judge.worker import Failed
-from outpace.narrowing import narrowed, settled, steadied
-from outpace.rehearsal import Rehearsal
-from outpace.sanitizers import FLAGS, Checked, missing
-from outpace.skeleton import Skeleton
-from outpace.skeleton_text import EDGES, constant, room
-from outpace.soundness import FAILED
 from outpace.task import Task
 from outpace.taskfile import make_task
 

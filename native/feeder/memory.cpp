@@ -1,13 +1,14 @@
 #include "memory.hpp"
 
 #include <fcntl.h>
-#include <sys/resource.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <random>
 #include <vector>
@@ -15,26 +16,16 @@
 namespace outpace {
 namespace {
 
-// Every page of ours, so that faults while we fetch are the worker's: zeros that it never wrote.
-void touch(std::byte* begin, std::uint64_t bytes, std::uint64_t page) {
-    for (std::uint64_t at = 0; at < bytes; at += page) {
-        *static_cast<volatile std::byte*>(begin + at) = std::byte{0};
-    }
-    if (bytes != 0) {
-        *static_cast<volatile std::byte*>(begin + bytes - 1) = std::byte{0};
-    }
-}
-
-std::uint64_t faults_so_far() {
-    rusage used{};
-    getrusage(RUSAGE_THREAD, &used);
-    return static_cast<std::uint64_t>(used.ru_minflt);
-}
+// Of an entry of the kernel's page map.
+constexpr std::uint64_t of_a_file_or_shared = std::uint64_t{1} << 61;
+constexpr std::uint64_t its_alone = std::uint64_t{1} << 56;
 
 }  // namespace
 
 Memory::Memory(std::int32_t pid)
-    : pid_(pid), pages_(open(("/proc/" + std::to_string(pid) + "/pagemap").c_str(), O_RDONLY | O_CLOEXEC)) {}
+    : pid_(pid),
+      pages_(open(("/proc/" + std::to_string(pid) + "/pagemap").c_str(), O_RDONLY | O_CLOEXEC)),
+      maps_("/proc/" + std::to_string(pid) + "/maps") {}
 
 bool Memory::readable() const {
     // Nothing lies at address 0, and that must be all there is to say.
@@ -52,14 +43,8 @@ bool Memory::read(void* to, std::uint64_t address, std::uint64_t bytes) const {
 
 bool Memory::fetch(std::byte* to, std::uint64_t address, std::uint64_t bytes,
                    std::uint64_t* untouched) const {
-    touch(to, bytes, page);
-    const std::uint64_t before = faults_so_far();
-    if (!read(to, address, bytes)) {
-        return false;
-    }
-    *untouched += faults_so_far() - before;
     // Looked at after it was read: a page that nobody touched has no kind before.
-    return own(address, bytes);
+    return read(to, address, bytes) && own(address, bytes, untouched);
 }
 
 bool Memory::spoil(std::uint64_t address, std::uint64_t bytes) {
@@ -97,19 +82,48 @@ Memory::Chance& Memory::chance() {
 }
 
 // Whether none of these pages are a file's or shared: the same page may then stand in many places, or hold an
-// argument, and nobody has written what is read there.
-bool Memory::own(std::uint64_t address, std::uint64_t bytes) const {
+// argument, and nobody has written what is read there. A page that was never written to is nobody's alone:
+// there stands the kernel's page of zeros, a small or a huge one, however it got there.
+bool Memory::own(std::uint64_t address, std::uint64_t bytes, std::uint64_t* untouched) const {
     if (bytes == 0) {
         return true;
     }
-    constexpr std::uint64_t of_a_file_or_shared = std::uint64_t{1} << 61;
     const std::uint64_t first = address / page;
     std::vector<std::uint64_t> entries((address + bytes - 1) / page - first + 1);
     const std::size_t wanted = entries.size() * sizeof entries[0];
-    return pread(pages_.number(), entries.data(), wanted, static_cast<off_t>(first * sizeof entries[0])) ==
-               static_cast<ssize_t>(wanted) &&
-           std::none_of(entries.begin(), entries.end(),
-                        [](std::uint64_t entry) { return (entry & of_a_file_or_shared) != 0; });
+    if (pread(pages_.number(), entries.data(), wanted, static_cast<off_t>(first * sizeof entries[0])) !=
+        static_cast<ssize_t>(wanted)) {
+        return false;
+    }
+    const auto is = [](std::uint64_t bit) {
+        return [bit](std::uint64_t entry) { return (entry & bit) != 0; };
+    };
+    *untouched += entries.size() -
+                  static_cast<std::uint64_t>(std::count_if(entries.begin(), entries.end(), is(its_alone)));
+    // The huge page of zeros passes for a file's.
+    return std::none_of(entries.begin(), entries.end(), is(of_a_file_or_shared)) || anonymous(address, bytes);
+}
+
+// Whether nothing but private memory without a file is mapped there.
+bool Memory::anonymous(std::uint64_t address, std::uint64_t bytes) const {
+    std::ifstream maps(maps_);
+    std::uint64_t covered = address;
+    for (std::string line; covered < address + bytes && std::getline(maps, line);) {
+        unsigned long long begin = 0;
+        unsigned long long end = 0;
+        unsigned long long inode = 0;
+        char rights[5] = {};
+        if (std::sscanf(line.c_str(), "%llx-%llx %4s %*x %*s %llu", &begin, &end, rights, &inode) != 4) {
+            return false;
+        }
+        if (begin <= covered && covered < end) {
+            if (rights[3] != 'p' || inode != 0) {
+                return false;
+            }
+            covered = end;
+        }
+    }
+    return covered >= address + bytes;
 }
 
 }  // namespace outpace

@@ -20,8 +20,8 @@ class Memory {
 
     bool read(void* to, std::uint64_t address, std::uint64_t bytes) const;
 
-    // Reads an array, and adds up the pages of it that the worker had never touched. False where it does not
-    // lie in private memory of the worker's.
+    // Reads an array, and adds up the pages of it that the worker had never written to. False where it does
+    // not lie in private memory of the worker's.
     bool fetch(std::byte* to, std::uint64_t address, std::uint64_t bytes, std::uint64_t* untouched) const;
 
     // Writes over all of an array that was fetched, as whoever it was given to may do: nobody can rely on it
@@ -38,10 +38,12 @@ class Memory {
 
     // Drawn when it is first needed, and used again and again: nothing is left for it to be taken off from.
     Chance& chance();
-    bool own(std::uint64_t address, std::uint64_t bytes) const;
+    bool own(std::uint64_t address, std::uint64_t bytes, std::uint64_t* untouched) const;
+    bool anonymous(std::uint64_t address, std::uint64_t bytes) const;
 
     std::int32_t pid_;
     Descriptor pages_;  // what the kernel says of its pages
+    std::string maps_;  // and the file of what it says of its mappings
     std::unique_ptr<Chance> chance_;
 };
 

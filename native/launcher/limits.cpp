@@ -128,12 +128,6 @@ void forbid_core_dumps() {
     set_limit(RLIMIT_CORE, "core dumps", 0);
 }
 
-void forbid_huge_pages() {
-    // Whether one is to be had depends on what ran before, and 2 MB of zeros that nobody touched would be as
-    // cheap as 4 KB. A kernel without huge pages refuses, and nothing is lost.
-    prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
-}
-
 void drop_privileges(const std::optional<Identity>& identity) {
     drop_bounding_set();
     if (identity) {

@@ -26,7 +26,6 @@ struct Limits {
 // Hard and soft limits alike, so that they cannot be raised again.
 void apply_limits(const Limits& limits);
 void forbid_core_dumps();
-void forbid_huge_pages();
 
 // Becomes `identity` (if given) and gives up every capability, for good.
 void drop_privileges(const std::optional<Identity>& identity);

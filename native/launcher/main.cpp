@@ -74,7 +74,6 @@ std::vector<int> named_descriptors(const Options& options) {
         parent = getppid();
     }
     forbid_core_dumps();
-    forbid_huge_pages();
     // A command's limits hold for each call of it, not for the server that makes them all.
     if (options.mode != Mode::command) {
         apply_limits(options.limits);

@@ -232,13 +232,15 @@ def test_arguments_never_lie_side_by_side() -> None:
     assert values["one"].tolist() == values["other"].tolist() == one.tolist()
 
 
-def test_only_arrays_with_memory_of_their_own_are_left_to_be_fetched() -> None:
+def test_an_array_with_memory_of_its_own_is_fetched_and_of_a_part_of_another_a_copy() -> None:
     own = np.ones(100_000)
-    for array, fetched in ((own, 1), (own[:50_000], 0), (own.reshape(100, 1000), 0)):
+    for array in (own, own[:50_000], own.reshape(100, 1000), own[::2], own.reshape(100, 1000).T):
         for answer in (array, {"x": array}):
-            apart: list[object] = []
+            apart: list[tuple[int, int, np.ndarray]] = []
             wire.pack_into(answer, memoryview(bytearray(2_000_000)), 0, apart)
-            assert len(apart) == fetched
+            ((_, size, fetched),) = apart
+            assert (fetched is own) == (array is own) and fetched.flags.owndata and size == fetched.nbytes
+            assert np.shares_memory(fetched, own) == (array is own) and np.array_equal(fetched, array)
 
 
 class Counted(list[int]):

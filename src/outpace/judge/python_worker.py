@@ -81,14 +81,18 @@ def main() -> None:
             os._exit(0)
         nonce, count, _, flags, at = REQUEST.unpack_from(desk)
         number = end = 0
-        apart: list[tuple[int, int, Any]] = []  # kept until the next question: the judge reads these arrays
+        # Kept until the next question: the judge reads these arrays. To free them is part of the calls.
+        clock = spent() if flags & CONVERTS else 0
+        apart: list[tuple[int, int, Any]] = []
+        freed = spent() - clock if flags & CONVERTS else 0
         try:
             if flags & SETUP:
                 assert setup is not None
                 # It may keep arrays: later questions are written behind this one.
                 setup(**unpack(view, at)[0])
             else:
-                converting = calling = given_away = 0
+                converting = given_away = 0
+                calling = freed
                 for number in range(count):  # noqa: B007 - told when a call fails
                     first = at
                     values, at = unpack(view, first)
@@ -110,7 +114,7 @@ def main() -> None:
                         calling += spent() - clock
                     answer = None  # freed before the next call, which may want the memory
                     if len(apart) > given_away:
-                        given_away = keep_own(apart, given_away, answers)
+                        given_away = keep_own(apart, given_away)
                 if flags & CONVERTS:
                     NONCE.pack_into(desk, CONVERTING_AT, min(converting, 2**32 - 1))
                     LENGTH.pack_into(desk, CALLING_AT, calling)
@@ -136,16 +140,16 @@ def holders(piece: tuple[int, int, Any]) -> int:
 NOBODY_ELSE = holders((0, 0, bytearray(1)))
 
 
-def keep_own(apart: list[tuple[int, int, Any]], first: int, answers: memoryview) -> int:
-    """Copy the arrays from the first one on that somebody else holds too; how many are left to be fetched.
+def keep_own(apart: list[tuple[int, int, Any]], first: int) -> int:
+    """Copy the arrays from the first one on that somebody else holds too; how many there are to be fetched.
 
     The judge spoils what it fetches. Whoever keeps an array that he returns keeps it for himself, and his caller wants
-    one of its own: the copy is on the clock.
+    one of its own: the copy is on the clock, in memory as fresh as that of any other array.
     """
-    for at in range(len(apart) - 1, first - 1, -1):
+    for at in range(first, len(apart)):
         if holders(apart[at]) > NOBODY_ELSE:
-            offset, size, array = apart.pop(at)
-            answers[offset : offset + size] = memoryview(array).cast("B")
+            offset, size, array = apart[at]
+            apart[at] = offset, size, array.copy()
     return len(apart)
 
 

@@ -74,8 +74,8 @@ def pack(value: Any) -> bytes:
 def pack_into(value: Any, region: memoryview, at: int, apart: list[Any] | None = None) -> int:
     """Pack an answer right where it is read, without a copy between; returns where it ends.
 
-    With a list `apart`, large arrays with memory of their own are not copied: where each belongs and the array itself
-    are added to the list. A view may lie over an argument, which a caller would not get for nothing.
+    With a list `apart`, large arrays are not packed: where each belongs and the array itself are added to the list, of a
+    view a copy. It may lie over an argument, which a caller would not get for nothing.
     """
     global _last_type, _last_code
     if type(value) is _array_type and value.size and (value.dtype is _last_type or value.dtype in _codes):
@@ -89,8 +89,8 @@ def pack_into(value: Any, region: memoryview, at: int, apart: list[Any] | None =
         end: int = first + size + -size % ALIGN
         if end <= len(region):
             try:
-                if apart is not None and size >= APART_FROM and len(apart) < APART_MOST and _own(value, apart):
-                    apart.append((first, size, value))
+                if apart is not None and size >= APART_FROM and len(apart) < APART_MOST:
+                    apart.append((first, size, _own(value, apart)))
                 else:
                     region[first : first + size] = memoryview(value).cast("B")
                 HEADER.pack_into(region, at, length, end - at)
@@ -111,8 +111,8 @@ def pack_into(value: Any, region: memoryview, at: int, apart: list[Any] | None =
     region[at + HEADER.size : at + HEADER.size + len(body)] = body
     for _, array in found:
         size = array.nbytes
-        if apart is not None and size >= APART_FROM and len(apart) < APART_MOST and _own(array, apart):
-            apart.append((first, size, array))
+        if apart is not None and size >= APART_FROM and len(apart) < APART_MOST:
+            apart.append((first, size, _own(array, apart)))
         elif size:
             # A view of bytes can be made of any shape but one without elements.
             region[first : first + size] = memoryview(array).cast("B")
@@ -120,10 +120,14 @@ def pack_into(value: Any, region: memoryview, at: int, apart: list[Any] | None =
     return end
 
 
-def _own(array: Any, apart: list[Any]) -> bool:
+def _own(array: Any, apart: list[Any]) -> Any:
+    """The array, or a copy of a part of another one, or of the same once more: whoever asked for it wants his own.
+
+    Copied to memory as fresh as that of any other array: what is mapped already would be cheaper than to make one.
+    """
     flags = array.flags
-    # The same array once more is copied: whoever asked for several wants several.
-    return bool(flags.owndata and flags.c_contiguous) and not any(array is kept for _, _, kept in apart)
+    own = flags.owndata and flags.c_contiguous and not any(array is kept for _, _, kept in apart)
+    return array if own else array.copy(order="C")
 
 
 def _apart(value: Any) -> tuple[Any, _Found]:

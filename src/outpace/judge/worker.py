@@ -31,7 +31,7 @@ _REPLY = struct.Struct("<QIIQ232s")
 _DONE, _HELLO, _READY, _LOAD_FAILED, _FORBIDDEN, _FAULT, _CALL_FAILED = range(7)
 # A worker that has not stopped after so long is killed.
 STOP_SECONDS = 10.0
-# What the first touch of a page takes, generously.
+# What the first write to a page of 4 KB takes, generously.
 FAULT_NS = 1000
 _F_ADD_SEALS, _SEAL_SEAL, _SEAL_SHRINK, _SEAL_GROW, _SEAL_FUTURE_WRITE = 1033, 1, 2, 4, 16
 
@@ -262,7 +262,7 @@ class Worker:
         self._cpu_mark = turn.cpu
         if self.program.serves_processes:
             sample = _of_processes(lot, turn.answers)
-        return Heard(sample, turn.answers, turn.resident, turn.converting, turn.calling)
+        return Heard(sample, turn.answers, turn.resident, turn.converting, turn.calling + faults)
 
     def _asked(self, seconds: float, turn_seconds: float) -> Asked:
         threads = self.program.confinement.threads > 1

@@ -282,14 +282,35 @@ def test_arrays_are_sorted_mirrored_or_repeat_themselves_in_the_share_of_calls_t
     assert not any((each == each[::-1]).all() or (np.sort(each) == each).all() for each in plain)
 
 
-def test_texts_that_go_far_have_patterns_too_and_places_in_other_arrays_do_not() -> None:
+def test_texts_that_go_far_have_patterns_too_and_places_in_other_arrays_stay_places() -> None:
     texts = patterns(of(BLANKS), "s")
     assert 20 < sum(bool((each == each[::-1]).all()) for each in texts) < 150, "others are ordinary texts"
     code = (
         "int f(const int *x, const int *at, int n) { int s = 0; for (int i = 0; i < n; i++) s += x[at[i]]; return s; }"
     )
     made = of(code)
-    assert '"x", rng' in made.judge and "at = rng.integers(0, max(" in made.judge
+    assert '"x", rng' in made.judge and "at = patterned(rng, rng.integers(0, max(" in made.judge
+    assert "likened" not in made.judge, "places in one array are none in another"
+    places = patterns(made, "at", 1.0)
+    assert all(((each >= 0) & (each < len(each))).all() for each in places if len(each))
+    assert sum(len(set(each.tolist())) == 1 for each in places if len(each) > 9) > 10, "all alike too"
+
+
+UNSET = (
+    "int f(const int *x, int n) {\n    int best;\n    for (int i = 0; i < n; i++) if (!i || x[i] > best) best = x[i];\n"
+)
+UNSET += "    return best;\n}\n"
+
+
+def test_a_variable_that_nobody_set_leaves_out_an_edge_or_is_told(jail: JailKind, tmp_path: Path) -> None:
+    (tmp_path / "code.c").write_text(UNSET)
+    found = make(tmp_path / "code.c", "f", "small", jail, lambda _: None)
+    assert not found.gaps and "EDGES = (1, 2," in found.skeleton.judge
+    (tmp_path / "code.c").write_text(
+        UNSET.replace("int ", "unsigned ").replace("if (!i || x[i] > best) best = ", "best ^= ")
+    )
+    found = make(tmp_path / "code.c", "f", "small", jail, lambda _: None)
+    assert any("a variable that nobody set" in gap.what for gap in found.gaps)
 
 
 def test_patterns_are_drawn_where_the_reference_minds_none(jail: JailKind, tmp_path: Path) -> None:

@@ -273,6 +273,11 @@ def test_an_unknown_function_is_refused_with_names_that_are_near() -> None:
         ("x: Optional[float]", "real"),
         ("x: str | None", "text"),
         ("a: np.ndarray", "array"),
+        ("a: NDArray[np.float64]", "array"),
+        ("a: np.ndarray[Any, np.dtype[np.int64]]", "whole array"),
+        ("a: NDArray[np.int64]", "whole array"),
+        ("matrix: np.ndarray", "table"),
+        ("items: Any", "ints"),
         ("matrix", "matrix"),
         ("items", "ints"),
         ("data", "floats"),
@@ -347,6 +352,17 @@ def test_what_is_annotated_or_shown_never_falls_back_to_another_type(annotation:
     assert shown is not None and "bytes" not in shown.parameters[0].kinds and "ints" not in shown.parameters[0].kinds
     guessed = find_python("f", "def f(text):\n    return text\n")
     assert guessed is not None and "bytes" in guessed.parameters[0].kinds, "a name alone is no more than a guess"
+
+
+UNDRAWN = "set[int];frozenset[str];deque;Decimal;complex;bytearray;array.array;Iterator[int];Node;NDArray[np.float32];"
+UNDRAWN += "np.ndarray[Any, np.dtype[np.uint8]];dict[int, int];'set[int]';list["
+
+
+@pytest.mark.parametrize("annotation", UNDRAWN.split(";"))
+def test_a_type_that_nobody_can_draw_is_not_replaced_by_what_a_name_suggests(annotation: str) -> None:
+    annotation = repr(annotation) if annotation == "list[" else annotation
+    made = of(f"def f(values: {annotation}):\n    return len(values)\n", "f", "code.py")
+    assert len(made.gaps) == 1 and "values = ..." in made.gaps[0].what
 
 
 def test_a_number_beside_a_list_of_words_is_none_of_them() -> None:

@@ -310,7 +310,7 @@ class _CGuesser:
 
     def _likened(self, pointer: CParameter, value: str) -> str:
         """The value, which now and then has a part of an earlier one of its type in it."""
-        if not value.startswith(("spread(", "strewn(", "patterned(")):
+        if not value.startswith(("spread(", "strewn(", "patterned(rng, make_bytes(")):
             return value  # places, sorted numbers and matrices to be solved are no longer that with parts of others
         earlier = [each for each in self.pointers if each.c_type == pointer.c_type and each.name in self.made.values]
         first = next((each.name for each in earlier if self.made.values[each.name] == each.name), "")
@@ -335,11 +335,11 @@ class _CGuesser:
             made = f"rng.standard_normal({length}){single}"
             return self._spread(pointer.name, Range(dtype.str[1:]), made)
         if dtype.kind == "b":
-            return f"rng.integers(0, 2, {length}).astype(bool)"
+            return f"patterned(rng, rng.integers(0, 2, {length}).astype(bool))"
         if "small values" in self.variant or (dtype.itemsize > 1 and re.search(rf"\[\s*{name}\s*\[", self.body)):
             # Used as indices: anything beyond the arrays would read what nobody gave.
             most = 8 if "small values" in self.variant else f"max({length}, 1)"
-            return f"rng.integers(0, {most}, {length}, dtype=np.{dtype.name})"
+            return f"patterned(rng, rng.integers(0, {most}, {length}, dtype=np.{dtype.name}))"
         if dtype.itemsize == 1:
             return f"patterned(rng, make_bytes(rng, {length}){'' if dtype.kind == 'u' else '.view(np.int8)'})"
         if "any values" in self.variant:

@@ -50,7 +50,7 @@ HELPERS = (("another_size", _ANOTHER_SIZE), ("arranged", _ARRANGED), ("likened",
 NAMES = ("other", "rows", "columns", *(name for name, _ in HELPERS))
 
 MATRICES = ("matrix", "real matrix", "table")
-_PLAIN = ("text", "words", "lines", "bytes", "ints", "naturals", "floats", "flags", "points", "array")
+_PLAIN = ("text", "words", "lines", "bytes", "ints", "naturals", "floats", "flags", "points", "array", "whole array")
 _SEQUENCES = (*_PLAIN, "numbers", "json", "sorted", "counts", "weights", "texts by word")
 
 

@@ -94,12 +94,13 @@ _TIGHT = '''def tight(rng: np.random.Generator, room: int, most: int) -> int:
     """All the room there is; in edge inputs often less than the answer needs, which has to be noticed."""
     return room if most == SIZE else int(rng.integers(0, room + 1))'''
 _PIECE = '''def make_piece(rng: np.random.Generator, text):
-    """A short part of `text`, often changed in one place so that it is not found."""
-    size = min(int(rng.integers(2, 9)), len(text))
-    start = int(rng.integers(0, len(text) - size + 1))
+    """A part of `text`, mostly a short one, often changed in one place so that it is not found."""
+    size = int(rng.integers(2, 9)) if rng.random() < 0.7 else int((len(text) + 1) ** rng.random())
+    size = min(size, len(text))
+    start, at = int(rng.integers(0, len(text) - size + 1)), int(rng.integers(max(size, 1)))
     piece = text[start : start + size]
     other = b"q" if isinstance(text, bytes) else "q"
-    return piece if rng.random() < 0.5 else piece[:-1] + other'''
+    return piece if rng.random() < 0.5 else piece[:at] + other + piece[at + 1 :]'''
 _LOG_UNIFORM = '''def log_uniform(rng: np.random.Generator, size: int, bits: int) -> list[int]:
     """Whole numbers of either sign and of up to so many bits, few as often as many."""
     numbers = (rng.integers(-(1 << 62), 1 << 62, size) >> rng.integers(max(62 - bits, 0), 63, size)).tolist()

@@ -44,13 +44,22 @@ _SCALARS: Mapping[str, str] = {
     "float": "real",
     "bool": "flag",
     "bytes": "bytes",
-    "bytearray": "bytes",
-    "ndarray": "array",
-    "NDArray": "array",
     "ArrayLike": "array",
     "Any": "",
     "object": "",
 }
+
+
+# Elements of annotated arrays, by what stands in the annotation: without any, floats.
+_ELEMENTS: Mapping[str, str] = {
+    **dict.fromkeys(("", "Any", "number", "floating", "float64", "float_", "double", "float"), "array"),
+    **dict.fromkeys(("integer", "signedinteger", "int64", "int_", "intp", "int"), "whole array"),
+}
+
+
+def unknown(annotation: ast.expr | None) -> bool:
+    """Whether this names a type that nobody here can draw: a name or a use would only suggest another one."""
+    return annotation is not None and last_name(annotation) not in ("Any", "object", "dict", "Dict", "Mapping")
 
 
 def annotated(annotation: ast.expr | None, named: list[str]) -> list[str]:
@@ -67,6 +76,8 @@ def annotated(annotation: ast.expr | None, named: list[str]) -> list[str]:
     base = last_name(annotation.value if isinstance(annotation, ast.Subscript) else annotation)
     inner = annotation.slice if isinstance(annotation, ast.Subscript) else None
     parts = list(inner.elts) if isinstance(inner, ast.Tuple) else [inner] if inner is not None else []
+    if base in ("ndarray", "NDArray"):
+        return _array(parts, named)
     if base in ("Optional", "Union", "Annotated", "Final"):
         return [kind for part in parts for kind in annotated(part, named)][: 1 if base == "Annotated" else None]
     scalar = _SCALARS.get(base)
@@ -74,10 +85,8 @@ def annotated(annotation: ast.expr | None, named: list[str]) -> list[str]:
         near = {
             "text": ("word", "piece", "text", "json"),
             "count": ("few", "member", "count"),
-            "array": ("matrix",),
         }.get(scalar, ())
-        refined = [{"matrix": "table"}.get(kind, kind) for kind in named if kind in near]
-        return refined or ([scalar] if scalar else [])
+        return [kind for kind in named if kind in near] or ([scalar] if scalar else [])
     if base in (
         "list",
         "List",
@@ -87,7 +96,6 @@ def annotated(annotation: ast.expr | None, named: list[str]) -> list[str]:
         "tuple",
         "Tuple",
         "MutableSequence",
-        "Iterator",
         "Reversible",
     ):
         element = annotated(parts[0], []) if parts else []
@@ -113,6 +121,15 @@ def annotated(annotation: ast.expr | None, named: list[str]) -> list[str]:
             else []
         )
     return []
+
+
+def _array(parts: list[ast.expr], named: list[str]) -> list[str]:
+    """The kind of an array with this between its brackets: a dtype, perhaps behind a shape."""
+    dtype = parts[-1] if parts else None
+    if isinstance(dtype, ast.Subscript):
+        dtype = dtype.slice
+    kind = _ELEMENTS.get("" if dtype is None else last_name(dtype), "")
+    return ["table"] if kind == "array" and "matrix" in named else [kind] if kind else []
 
 
 def shown(value: Any, named: list[str]) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from outpace.init.kinds import LISTS, OPTION, OTHERWISE, WITHIN, annotated, last_name, shown
+from outpace.init.kinds import LISTS, OPTION, OTHERWISE, WITHIN, annotated, last_name, shown, unknown
 
 # Numbers beyond this say no more than that there is no limit.
 _LARGEST_DEFAULT = 1 << 40
@@ -239,6 +239,8 @@ def _doctest_sources(docstring: str) -> list[str]:
 def _kinds(parameter: ast.arg, node: ast.FunctionDef | ast.AsyncFunctionDef, examples: list[Any]) -> tuple[str, ...]:
     named = [kind for kind, words in _NAMES if re.fullmatch(rf"(?:\w*_)?(?:{words})", parameter.arg, re.IGNORECASE)][:1]
     said = [*annotated(parameter.annotation, named), *(shown(value, named) for value in examples)]
+    if not any(said) and unknown(parameter.annotation):
+        return ()
     used = _used(parameter.arg, node)
     # A name alone is weak, but it is what tells an index from a size where an annotation only says int.
     firm = [kind for kind in said if kind]

@@ -135,6 +135,11 @@ KINDS: Mapping[str, tuple[Width, ...]] = {
         ("rng.normal(0.0, 100.0, (size, 2)).tolist()", "numbers of about 100"),
     ),
     "array": _wide("np.array(make_floats(rng, size, DIGITS))", ("rng.normal(size=size)", "numbers of about 1")),
+    "whole array": (
+        Width("np.array(make_ints(rng, size, 62))", "whole numbers of up to 62 bits"),
+        Width("np.array(make_ints(rng, size, 31))", "whole numbers of up to 31 bits"),
+        Width("np.array(make_ints(rng, size, 10))", "whole numbers of up to 10 bits"),
+    ),
     "table": _wide(
         "np.array(make_floats(rng, rows * columns, DIGITS)).reshape(rows, columns)",
         ("rng.normal(size=(rows, columns))", "numbers of about 1"),

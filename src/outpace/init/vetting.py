@@ -36,6 +36,8 @@ _CHECKED, _CHANGED, _DRAWN = 16, 8, 32
 # The same code with other rounding, as honest vectors have it, and how many doubts about that are looked into.
 _REORDERED = ("-O3", "-march=native", "-fassociative-math", "-fno-signed-zeros", "-fno-trapping-math")
 _DOUBTFUL = 12
+# The same code with its unset variables set to one thing or another.
+_SET = ("-ftrivial-auto-var-init=zero", "-ftrivial-auto-var-init=pattern")
 # Inputs with patterns, seconds of calls that tell how long these take, and what is too long: so many times as long as
 # others, a quarter of them being sorted, beyond these seconds for a turn.
 _PATTERNED, _TIMED, _LONGER, _BRISK = 48, 0.3, 6, 5e-3
@@ -89,6 +91,7 @@ class Vetting:
             skeleton, left_out = self._with_edges(skeleton, checker)
             notes += [left_out] if left_out else []
             doubts += self._unreached(_task(skeleton))
+            doubts += [_UNSET] if self._unset(_task(skeleton), _drawn(_task(skeleton), _CHECKED)) else []
             self._say("looking for inputs that do not matter")
             doubts += self._idle(_task(skeleton))
         return Vetted(skeleton, tuple(doubts), tuple(notes), steps)
@@ -170,6 +173,7 @@ class Vetting:
         if "judge.py" in task.files and room(skeleton.judge):
             cut = self._cut_off(skeleton)
             found += [_cut_off_sentence(cut)] if cut else []
+        found += [_UNSET] if self._unset(task, [*_drawn(task, _CHECKED), *edge_inputs(domain)]) else []
         return [*found, *self._unreached(task), *self._idle(task)]
 
     # Memory errors
@@ -253,12 +257,28 @@ class Vetting:
             for (size, given), answer in zip(asked, answers, strict=True)
             if answer is FAILED or checked(domain, given, answer, answer)
         }
+        wrong |= {asked[number][0] for number in self._unset(task, [given for _, given in asked])}
         good = [size for size in inputs if size not in wrong]
         left_out = [size for size in sizes if size not in good]
         note = "" if not left_out else f"edge_inputs leaves out {_listed(left_out)}, which the reference cannot take"
         return skeleton.edged(good), note
 
-    # Code that is not reached, inputs that do not matter
+    # Variables that nobody set, code that is not reached, inputs that do not matter
+
+    def _unset(self, task: Task, inputs: Sequence[Input]) -> list[int]:
+        """On which of these the answer depends on a variable that nobody set, which no sanitizer of GCC's sees."""
+        if task.entry.kind != "c" or task.build.command:
+            return []
+        domain = ProgramDomain(task)
+        builds = [replace(task, build=replace(task.build, flags=(*task.build.flags, flag))) for flag in _SET]
+        answers = [self._rehearsal.answers(each, inputs) for each in builds]
+        if any(all(each is FAILED for each in some) for some in answers):
+            return []  # the compiler does not know these flags
+        return [
+            number
+            for number, (given, one, other) in enumerate(zip(inputs, *answers, strict=True))
+            if (one is FAILED) != (other is FAILED) or (one is not FAILED and checked(domain, given, one, other))
+        ]
 
     def _unreached(self, task: Task) -> list[str]:
         if task.entry.kind != "c" or task.build.command:
@@ -309,6 +329,12 @@ def short_call(seconds: float) -> str:
         "both sides: let make_input make larger inputs, or set [timing] bundle = N in task.toml, which asks N inputs "
         "as one question"
     )
+
+
+_UNSET = (
+    "the answer depends on a variable that nobody set (with -ftrivial-auto-var-init=zero it is another one than with "
+    "=pattern): set it in the source"
+)
 
 
 def _task(skeleton: Skeleton) -> Task:

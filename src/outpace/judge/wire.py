@@ -74,8 +74,8 @@ def pack(value: Any) -> bytes:
 def pack_into(value: Any, region: memoryview, at: int, apart: list[Any] | None = None) -> int:
     """Pack an answer right where it is read, without a copy between; returns where it ends.
 
-    With a list `apart`, large arrays are not packed: where each belongs and the array itself are added to the list, of a
-    view a copy. It may lie over an argument, which a caller would not get for nothing.
+    With a list `apart`, large arrays are not packed: where each belongs and the array itself are added to the list,
+    of a view a copy. It may lie over an argument, which a caller would not get for nothing.
     """
     global _last_type, _last_code
     if type(value) is _array_type and value.size and (value.dtype is _last_type or value.dtype in _codes):

@@ -41,7 +41,7 @@ _CLASSES = {
 # Digits of a number beyond this are no number that any argument has.
 _LONGEST = 400
 # More than these are a table, not what something is compared with; a judge.py is to be read.
-_TABLE, _MOST = 12, 24
+_TABLE, _MOST = 64, 96
 
 
 @dataclass(frozen=True)

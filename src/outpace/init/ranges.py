@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -165,7 +166,8 @@ def constants(ranges: Mapping[str, Range], named: Literals) -> list[str]:
         "# How far they go where all of them do at once.\nTOGETHER = 1e+300",
     ]
     if any(each.kind != "text" for each in ranges.values()):
-        found.append(f"# Numbers that the source names.\nKNOWN = {named.numbers!r}")
+        numbers = textwrap.fill(repr(named.numbers), 110, subsequent_indent="    ", break_on_hyphens=False)
+        found.append(f"# Numbers that the source names.\nKNOWN = {numbers}")
     if any(each.kind == "text" for each in ranges.values()):
         found.append(f"# Characters that the source names, and those next to them.\nCHARS = {named.chars or b' '!r}")
     return found

@@ -7,6 +7,7 @@ A picture is drawn where its result file is there.
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from collections.abc import Callable, Sequence
@@ -142,6 +143,7 @@ def _svg(chart: Any, rows: Sequence[dict[str, Any]], title: str) -> str:
 
 
 def main() -> int:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     for names, draw in PICTURES.items():
         source, target = names.split()
         path = ROOT / "benchmarks" / "results" / source

@@ -7,6 +7,7 @@ All figures are taken in rounds that interleave the jails; each is a median with
 
 from __future__ import annotations
 
+import argparse
 import datetime
 import json
 import statistics as plain
@@ -72,6 +73,7 @@ def call_us(kind: JailKind, judge: Judge, calls: int) -> tuple[float, float]:
 
 
 def main() -> int:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     obstacles: dict[JailKind, str] = {"bubblewrap": bubblewrap_works(), "fallback": fallback_works()}
     jails = [kind for kind, why in obstacles.items() if not why]
     empty = noise_task(0, 0)

@@ -9,6 +9,7 @@ buckets; a run that publishes it has published a gain that does not exist.
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import json
 import random
@@ -51,6 +52,7 @@ def publishes(pool: list[list[float]], chance: random.Random) -> tuple[int, bool
 
 
 def main() -> int:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     stored = json.loads((HERE / "results" / "judge-noise.json").read_text())
     chance = random.Random(2026)
     rows = []

@@ -7,6 +7,7 @@ A figure that is typed in by hand drifts from what was measured; a test compares
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from collections.abc import Callable
@@ -77,6 +78,7 @@ def ann_runs(part: str) -> dict[str, dict[str, dict[str, Any]]]:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     PAGE.write_text(page())
     print(f"wrote {PAGE}")
     sys.exit(0)

@@ -15,6 +15,7 @@ rounds of fresh processes with fresh inputs.
 
 from __future__ import annotations
 
+import argparse
 import datetime
 import json
 import lzma
@@ -116,6 +117,7 @@ def keep(found: list[SpeedUp], speed_up: SpeedUp | None) -> None:
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     kind = best_jail()
     results: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder, Archive.open(unpacked(Path(folder))) as archive:

@@ -7,6 +7,7 @@ On each an index of whole numbers is built, saved, mapped and searched; each als
 
 from __future__ import annotations
 
+import argparse
 import datetime
 import json
 import sys
@@ -24,6 +25,7 @@ RESULTS = ROOT / "benchmarks" / "results" / "wheel.json"
 
 
 def main() -> int:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     wheel = newest_wheel()
     rows, true = [], []
     as_wanted = True

@@ -359,7 +359,8 @@ def test_a_reference_that_needs_aligned_arrays_is_told_how_to_get_them(judge_of:
     inputs = 'def make_input(rng):\n    return {"x": rng.integers(0, 9, 1600).astype("f4"), "n": 1600}'
     task = c_task(ALIGNED, "float total(const float *x, int64_t n)", inputs)
     with pytest.raises(TaskError, match=r"the reference itself failed \(crashed\).*promise them with \[entry\] align"):
-        judge_of(task, jail).judge(reference(task))
+        verdict = judge_of(task, jail).judge(reference(task))
+        pytest.fail(f"it was judged {verdict.outcome}: {verdict.reason}")
     promised = dataclasses.replace(task, entry=dataclasses.replace(task.entry, align=64))
     assert rehearse(judge_of(promised, jail), reference(promised)).seconds > 0
 

@@ -22,7 +22,7 @@ def ann_bench(title: str, results: dict[str, dict[str, Any]]) -> str:
         if entered < ENTERED and peer != DEFAULTS
     ]
     parts = [
-        f"## Vector search: queries {title}",
+        f"# Vector search: queries {title}",
         "Ours over the fastest peer of the cell, at equal recall, from the final stage of "
         "[`outpace bench ann`](bench-ann.md): settings are chosen on the first half of the queries, and timed and "
         "counted on the second. In brackets the interval, then the peer. The interval covers the noise of timing and "
@@ -41,15 +41,15 @@ def ann_bench(title: str, results: dict[str, dict[str, Any]]) -> str:
 def ann_bench_lists(tracks: dict[str, dict[str, dict[str, Any]]]) -> str:
     """The same against libraries that scan inverted lists, which take a batch in one call better than graphs do."""
     parts = [
-        "## Vector search: beside libraries that scan lists",
+        "# Vector search: beside libraries that scan lists",
         "Ours, with its defaults alone, over the fastest of faiss' lists (four-bit product codes scanned in registers, "
         "with refinement) and ScaNN, both from PyPI, measured as above. A table may name an index that is in no cell: "
         "faiss' lists of RaBitQ codes were built for some sets, and left out after they had been behind in the "
         "screening of minilm and mnist.",
     ]
     for title, results in tracks.items():
-        parts += [f"### Queries {title}", *_standing(results)]
-    return "\n\n".join([*parts, *(part for results in tracks.values() for part in _runs(results))])
+        parts += [f"## Queries {title}", *_standing(results)]
+    return "\n\n".join([*parts, *(part for title, results in tracks.items() for part in _runs(results, title))])
 
 
 def ann_bench_packages(
@@ -57,7 +57,7 @@ def ann_bench_packages(
 ) -> str:
     """The same against what `pip install` brings: many libraries, some slow to build, one configuration each."""
     parts = [
-        "## Vector search: beside libraries from PyPI",
+        "# Vector search: beside libraries from PyPI",
         "Ours, with its defaults alone, beside libraries with one configuration each (`--configurations 1`), the one "
         "expected to do best: half precision for SVS and usearch, bytes for faiss' HNSW where they fill registers, "
         "which a first look at minilm and mnist suggested, and what is ordinary for the others. SVS compresses "
@@ -69,7 +69,7 @@ def ann_bench_packages(
     for title, results in tracks.items():
         libraries = _libraries(results)
         parts += [
-            f"### Queries {title}, one configuration each",
+            f"## Queries {title}, one configuration each",
             f"Ours beside {len(libraries)} libraries: {', '.join(libraries)}.",
             *_standing(results),
             "Beside all libraries, with the lowest ratio and the lowest ends of this run and the runs above in each "
@@ -85,7 +85,7 @@ def ann_bench_packages(
             *(f"{name}:\n\n{table(rows)}" for name, rows in screened(results).items()),
             *_without(results, libraries),
         ]
-    return "\n\n".join([*parts, *(part for results in tracks.values() for part in _runs(results))])
+    return "\n\n".join([*parts, *(part for title, results in tracks.items() for part in _runs(results, title))])
 
 
 def screened(results: dict[str, dict[str, Any]]) -> dict[str, list[dict[str, str]]]:
@@ -133,7 +133,9 @@ def ann_in_short(
         "How many times as fast as the fastest of other libraries ours answers, at equal recall: geometric means over "
         "six data sets at recall 0.90, 0.95, 0.99 and 0.999. In brackets, in how many cells the whole interval is at "
         "or above 1, of those that ours and another reach. The last row takes our defaults where a contest has nothing "
-        "else. How each was measured is told in the sections below.",
+        "else. How each was measured, and every cell: [one by one](results/search-one-by-one.md), [in one "
+        "call](results/search-one-call.md), [beside lists](results/search-lists.md), [beside PyPI's]"
+        "(results/search-packages.md).",
         table(
             [
                 {
@@ -232,7 +234,7 @@ def _standing(results: dict[str, dict[str, Any]]) -> list[str]:
     return parts
 
 
-def _runs(results: dict[str, dict[str, Any]]) -> list[str]:
+def _runs(results: dict[str, dict[str, Any]], title: str = "") -> list[str]:
     """Each run by itself: how it was made, its picture, what failed, what the indexes took."""
     parts = []
     for name, result in results.items():
@@ -241,7 +243,7 @@ def _runs(results: dict[str, dict[str, Any]]) -> list[str]:
         absent = [f"{each['library']} {each['index']}: {each['what']}, {each['why']}." for each in result["failures"]]
         load = f" {result['load_average']} processes wanted a core (median)." if "load_average" in result else ""
         parts += [
-            f"### {contest['data']}",
+            f"### {contest['data']}" + (f", {title}" if title else ""),
             f"{about}`{result['command']}`, {facts['started']}, {facts['cpu']} with {facts['cores']} cores.",
             contest["method"] + load,
             f"![Recall against queries per second](images/{name}.svg)",

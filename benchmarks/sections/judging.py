@@ -8,11 +8,11 @@ from outpace.judge.verdict import PROTOCOL
 from sections.markdown import made, table
 
 
-def earlier(result: dict[str, Any]) -> str:
+def earlier(result: dict[str, Any], *, short: bool = False) -> str:
     """What must be said of figures that the present judge did not measure."""
     if result.get("protocol") == PROTOCOL:
         return ""
-    return "**Measured with an earlier judge; not yet measured again.** "
+    return "(By an earlier judge.) " if short else "**Measured with an earlier judge; not yet measured again.** "
 
 
 def noise(result: dict[str, Any]) -> str:

@@ -25,12 +25,27 @@ def _cell(value: Any) -> str:
 
 
 def made(result: dict[str, Any]) -> str:
-    """Where a result comes from."""
-    facts = result["machine"]
-    return (
-        f"`{result['command']}`, {result.get('date', '2026')}, {facts['cpu']} with {facts['cores']} cores, "
-        f"Linux {facts['kernel']}, {facts['compiler']}, Python {facts['python']}."
-    )
+    """Where a result comes from; the page says more of the machine at its end."""
+    return f"`{result['command']}`, {result.get('date', '2026')}, {_machine(result['machine'])}."
+
+
+def machines(results: Sequence[dict[str, Any]]) -> str:
+    """Each machine of these results once, as the end of a page."""
+    facts = [result["machine"] for result in results if "machine" in result]
+    told = {
+        f"- {_machine(each)}: Linux {each['kernel']}, {each['compiler']}, Python {each['python']}": None
+        for each in facts
+    }
+    return "\n".join(["## Machines", "", *told])
+
+
+def _machine(facts: dict[str, Any]) -> str:
+    return f"{facts['cpu']} with {facts['cores']} cores"
+
+
+def listed(parts: Sequence[str]) -> str:
+    """The parts of a sentence's list."""
+    return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
 
 
 def between(found: dict[str, float] | None, absent: str = "not reached") -> str:

@@ -77,7 +77,7 @@ def ann_build(result: dict[str, Any]) -> str:
 
 
 def disturbed(found: dict[str, Any]) -> str:
-    return f"Others had the core for a while in {found['disturbed']:.0%} of the measurements."
+    return f"In {found['disturbed']:.0%} of the measurements another process ran on the same core for a while."
 
 
 def ann_filters(result: dict[str, Any]) -> str:

@@ -17,13 +17,45 @@ from sections.markdown import between
 BENCHMARKS = Path(sys.path.pop(0))  # its other modules have plain names, and no test may pick one up by chance
 
 
-def test_the_results_page_is_made_from_the_result_files() -> None:
-    made = results_page.page()
-    assert (BENCHMARKS.parent / "docs" / "results.md").read_text() == made, "run python benchmarks/results_page.py"
+@pytest.fixture(scope="module")
+def pages() -> dict[str, str]:
+    return results_page.pages()
 
 
-def test_a_table_begins_a_paragraph_or_no_renderer_shows_it() -> None:
-    lines = results_page.page().split("\n")
+def test_the_results_pages_are_made_from_the_result_files(pages: dict[str, str]) -> None:
+    docs = BENCHMARKS.parent / "docs"
+    assert {str(path.relative_to(docs)) for path in docs.glob("results/*.md")} | {"results.md"} == pages.keys()
+    for name, made in pages.items():
+        assert (docs / name).read_text() == made, f"{name}: run python benchmarks/results_page.py"
+
+
+def test_every_result_has_a_section() -> None:
+    known = {file for _, sections in results_page.PAGES.values() for file in sections}
+    measured = {path.name for path in (BENCHMARKS / "results").glob("*.json")}
+    others = {name for name in measured if name.startswith(("ann-bench-", "moves-table-"))}
+    assert measured - others == known
+
+
+def test_the_first_page_is_one_that_is_read(pages: dict[str, str]) -> None:
+    assert len(pages["results.md"].split()) < 1200
+
+
+def test_no_link_of_the_documents_leads_nowhere() -> None:
+    root = BENCHMARKS.parent
+    for page in [root / "README.md", root / "CONTRIBUTING.md", *root.glob("docs/**/*.md"), *root.glob("tests/**/*.md")]:
+        for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+            path, _, anchor = link.partition("#")
+            if path.startswith(("http", "mailto")):
+                continue
+            target = page.parent / path if path else page
+            assert target.exists(), f"{page.name} leads to {link}"
+            if anchor and target.suffix == ".md":
+                heads = re.findall(r"^#+ (.*)$", target.read_text(), re.MULTILINE)
+                assert anchor in {re.sub(r"[^\w -]", "", head.lower()).replace(" ", "-") for head in heads}, link
+
+
+def test_a_table_begins_a_paragraph_or_no_renderer_shows_it(pages: dict[str, str]) -> None:
+    lines = "\n".join(pages.values()).split("\n")
     heads = [number for number, line in enumerate(lines) if re.fullmatch(r"\|(---\|)+", line)]
     assert len(heads) > 50
     for number in heads:

@@ -14,7 +14,7 @@ import numpy as np
 from outpace.candidate import Candidate
 from outpace.domains.base import Input, Moved
 from outpace.domains.interpreter import Interpreter
-from outpace.domains.recipe import LIBRARY, own_program, recipe
+from outpace.domains.recipe import LIBRARY, THREADS_OWN, own_program, recipe
 from outpace.errors import TaskError
 from outpace.judge import abi, question
 from outpace.judge.build import BuildPlan
@@ -62,6 +62,7 @@ class ProgramDomain:
         hidden: tuple[str, ...] = ()
         if task.entry.kind == "c":
             inner: tuple[str, ...] = ("function", f"{place.seen_as(kind)}/{LIBRARY}")
+            variables = {"GLIBC_TUNABLES": f"glibc.rtld.optional_static_tls={THREADS_OWN}", **variables}
         elif task.entry.kind == "command":
             inner = ("command", "--", self._program_path(place.seen_as(kind)), *task.entry.command[1:])
         else:

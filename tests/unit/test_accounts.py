@@ -11,6 +11,7 @@ import pytest
 
 from conftest import c_task, command_task
 from outpace.judge.accounts import Account, reckon
+from outpace.judge.statistics import hodges_lehmann
 from outpace.judge.verdict import Bucket, Life, Sample, Span
 from outpace.task import Limits, Task, Timing
 
@@ -329,8 +330,55 @@ def test_a_confirmation_never_says_more_than_a_first_look_at_the_same_samples(se
         buckets.append(Bucket(reference, candidate, number, numbers(chance, CALLS), span=span))
     look = reckon(buckets, TASK)
     confirmation = reckon([_confirming(each) for each in buckets], TASK)
-    assert np.median(confirmation.ratios) <= np.median(look.ratios) + 1e-12
+    assert claimed(confirmation) <= claimed(look) + 1e-12
     assert confirmation.once >= look.once
+
+
+def claimed(account: Account) -> float:
+    return max(float(np.median(account.ratios)), hodges_lehmann(account.ratios))
+
+
+def by_lot(number: int, share: int) -> Bucket:
+    """A candidate of 1.2x, which in some processes skips half of its work."""
+    taken = 0.5 if number % 8 < share else 1.0
+    ours, theirs = round(CALL * CALLS), round(CALL * CALLS / 1.2)
+    reference = Life(Sample(CALLS, ours, ours, 0), (Sample(CALLS, ours, ours, 0),) * 4)
+    skipped = round(theirs * taken)
+    candidate = Life(Sample(CALLS, skipped, skipped, 0), (Sample(CALLS, skipped, skipped, 0),) * 4)
+    return Bucket(reference, candidate, number, reference.turns[0], span=Span.WHOLE)
+
+
+@pytest.mark.parametrize("share", range(9))
+def test_what_is_left_undone_in_some_processes_is_held_against_the_claim(share: int) -> None:
+    honest = by_lot(0, 0)
+    life = (
+        dataclasses.replace(
+            side,
+            opening=dataclasses.replace(
+                side.opening, calls=100 * CALLS, wall=100 * side.opening.wall, cpu=100 * side.opening.cpu
+            ),
+        )
+        for side in (honest.reference, honest.candidate)
+    )
+    long = Bucket(*life, 99, honest.again, span=Span.LONG)
+    account = reckon([*(by_lot(number, share) for number in range(16)), long], TASK)
+    assert claimed(account) <= math.log(1.2) + 1e-9
+
+
+@pytest.mark.parametrize("share", range(9))
+def test_a_reference_that_is_slowed_in_some_processes_is_no_gain(share: int) -> None:
+    def slowed(number: int) -> Bucket:
+        honest = by_lot(number, 0)
+        turns = honest.reference.turns
+        if number % 8 < share:
+            turns = (
+                *(dataclasses.replace(turn, cpu=2 * turn.cpu, wall=2 * turn.wall) for turn in turns[:2]),
+                *turns[2:],
+            )
+        return dataclasses.replace(honest, reference=dataclasses.replace(honest.reference, turns=turns), block=4)
+
+    account = reckon([slowed(number) for number in range(16)], TASK)
+    assert claimed(account) <= math.log(1.2) + 1e-9
 
 
 def _confirming(bucket: Bucket) -> Bucket:

@@ -111,7 +111,7 @@ def test_whoever_is_far_slower_than_the_reference_has_some_seconds_for_that_in_a
         def ask(self, side: int, lot: Lot, seconds: float, room: int = ANSWER_LIMIT) -> Heard:
             if side == 1:
                 limits.append(seconds)
-            return super().ask(side, lot, min(0.9, seconds), room)
+            return super().ask(side, lot, min(0.9, seconds) if side == 1 else 0.01, room)
 
     pair = Slow()
     for _ in range(30):
@@ -120,6 +120,21 @@ def test_whoever_is_far_slower_than_the_reference_has_some_seconds_for_that_in_a
     most = LEISURE + ask.domain.task.limits.seconds
     assert limits[1] > 0.9, "for a while"
     assert most < taken < most + 30 * 10 * 0.01 + 0.1 < 30 * 0.9, "besides, ten times what the reference takes"
+
+
+def test_where_the_reference_takes_far_longer_than_was_expected_the_candidate_may_too() -> None:
+    ask, limits = interview(), []  # type: ignore[var-annotated]
+
+    class Dear(Pair):
+        """Both take forty times what the rehearsal's few inputs took."""
+
+        def ask(self, side: int, lot: Lot, seconds: float, room: int = ANSWER_LIMIT) -> Heard:
+            limits.append(seconds)
+            return super().ask(side, lot, 0.4, room)
+
+    for _ in range(200):
+        ask.turn(Dear(), lots(ask, 1)[0], 0.01, Span.WHOLE)  # type: ignore[arg-type]
+    assert min(limits) > 0.4
 
 
 def test_starts_may_take_a_minute_together_however_long_a_life_is() -> None:

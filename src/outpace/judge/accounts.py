@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from outpace.judge.statistics import hodges_lehmann
 from outpace.judge.verdict import Bucket, Life, Sample, Span
 from outpace.task import Task
 
@@ -106,9 +107,10 @@ def reckon(buckets: Sequence[Bucket], task: Task) -> Account:
         noise = min(NOISE_FACTOR * min(_spread(logs), restless), NOISE_MOST)
     # A burst of other work looks like a rare, dear call; only what noise does not explain is held against anybody.
     stolen = _stolen(logs, reference, candidate) if excuses else 0.0
-    rare = _beyond(typical - math.log(reference.sum() / (candidate.sum() - stolen)), noise / math.sqrt(len(logs)))
+    pooled = math.log(reference.sum() / (candidate.sum() - stolen))
+    rare = _beyond(_claimed(logs) - pooled, noise / math.sqrt(len(logs)))
     waits = 0.0 if parallel else math.log1p(_waits(usable, excuses=excuses))
-    harm = _harm(usable, noise, parallel=parallel)
+    harm = _harm(usable, noise, excuses=excuses, parallel=parallel)
     long = np.array([bucket.span is Span.LONG for bucket in usable])
     long &= not long.all()
     short = [bucket for bucket, lived in zip(usable, long, strict=True) if not lived]
@@ -130,7 +132,7 @@ def reckon(buckets: Sequence[Bucket], task: Task) -> Account:
     lives = int(long.sum())
     # As many as that are asked only where one was no win: what they say counts without an allowance.
     excused = 0.0 if lives >= LONG_LIVES else noise / math.sqrt(max(lives, 1))
-    late = max(_beyond(float(np.median(spread_over(lifetime))) - lasting, excused), 0.0)
+    late = max(_beyond(_claimed(spread_over(lifetime)) - lasting, excused), 0.0)
     taken = float(np.median(candidate / calls))
     converting = float(np.median([bucket.converting for bucket in usable]))
     return Account(
@@ -146,6 +148,15 @@ def reckon(buckets: Sequence[Bucket], task: Task) -> Account:
         typical,
         lasting,
     )
+
+
+def _claimed(logs: Numbers) -> float:
+    """What is claimed of these log ratios, or their median if that is more.
+
+    What a candidate does in some processes only, drawn by lot, moves the one and not the other: whatever bounds a claim
+    is held against both.
+    """
+    return max(float(np.median(logs)), hodges_lehmann(logs.tolist()))
 
 
 def of_its_own(buckets: Sequence[Bucket], task: Task) -> bool:
@@ -172,12 +183,12 @@ def handover(task: Task) -> float:
     return question / task.timing.bundle + each
 
 
-def _harm(buckets: Sequence[Bucket], noise: float, *, parallel: bool) -> float:
+def _harm(buckets: Sequence[Bucket], noise: float, *, excuses: bool, parallel: bool) -> float:
     """How much of the log ratio is what the candidate did to the reference, and no speed of its own.
 
     A candidate can empty the caches, or throw out of them what both sides map, such as the pages of libraries. What the
     reference then takes longer passes in the course of a block. So no figure is larger than that of the second halves.
-    There the median of few is uncertain; what is smaller than its error is no harm.
+    At a first look the median of few is uncertain there; what is smaller than its error is no harm.
     """
     turns = [[bucket.reference.turns, bucket.candidate.turns] for bucket in buckets]
     settled = [[bucket.reference.settled(bucket.block), bucket.candidate.settled(bucket.block)] for bucket in buckets]
@@ -189,6 +200,8 @@ def _harm(buckets: Sequence[Bucket], noise: float, *, parallel: bool) -> float:
         for chosen in (turns, settled)
     )
     gained = np.log(whole[:, 0] / whole[:, 1]) - np.log(late[:, 0] / late[:, 1])
+    if not excuses:
+        return max(_claimed(gained), 0.0)
     error = MEDIAN_ERROR * _spread(gained) / math.sqrt(len(gained))
     return max(_beyond(float(np.median(gained)) - error, noise / math.sqrt(len(gained))), 0.0)
 
@@ -308,7 +321,9 @@ def _asides(buckets: Sequence[Bucket], restless: float, *, parallel: bool) -> fl
     if not extra:
         return 0.0
     noise = restless * math.sqrt(2 / len(extra)) * float(np.median(taken))
-    return max(_beyond(float(np.median(extra)), noise), 0.0) * len(extra) / len(buckets)
+    # The mean too: a table that is made in a few of them serves the rest of those processes.
+    found = max(float(np.median(extra)), 0.0 if restless else float(np.mean(extra)))
+    return max(_beyond(found, noise), 0.0) * len(extra) / len(buckets)
 
 
 def _lasting(long: Sequence[Bucket], lifetime: float, handed: float, *, parallel: bool) -> float:

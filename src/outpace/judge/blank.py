@@ -99,8 +99,11 @@ class Blank:
             answer.reshape(-1).view(left.dtype)[left.places] = like.reshape(-1).view(left.dtype)[left.places]
 
     def _mark(self, answer: npt.NDArray[np.generic], at: int) -> None:
-        """Poison where the reference wrote nothing; of small integers a few at an end stay the chance that they are:
-        one number in 256 is by chance what stood there before."""
+        """Poison where the reference wrote nothing, by whole words: one byte in 256 is what stood there by chance.
+
+        Where a single element is what stood there, the candidate's may be anything: nobody can foresee which of those
+        that were written are so by chance.
+        """
         size, dtype = self._numbers[at]
         element = np.dtype(f"u{_real(dtype)}") if dtype.kind in "fc" else np.dtype(f"u{dtype.itemsize}")
         unit = element.itemsize if dtype.kind in "fc" else min(_WORD, size)
@@ -109,12 +112,13 @@ class Blank:
         before = np.frombuffer(self.content, np.uint8, size, at)
         units = np.dtype(f"u{unit}") if unit in (1, 2, 4, 8) else np.dtype(f"V{unit}")
         same = found[:whole].view(units) == before[:whole].view(units)
-        if not same.any():
+        left = found.view(element) == before.view(element)
+        if not left.any():
             return
-        self._left[at] = _Left(element, found.view(element) == before.view(element))
+        self._left[at] = _Left(element, left)
         found[:whole].reshape(-1, unit)[same] = POISON
         # The rest of an array of small integers is as the last whole word is.
-        if whole < size and same[-1] and bytes(found[whole:]) == bytes(before[whole:]):
+        if whole < size and same.size and same[-1] and bytes(found[whole:]) == bytes(before[whole:]):
             found[whole:] = POISON
 
 

@@ -202,6 +202,7 @@ class Interview:
         between()
         heard[1 - first] = self._ask(pair, 1 - first, lots, expected, span)
         both = list(zip(heard[0], heard[1], strict=True))
+        self._give_back(both, expected, span)
         for lot, (reference, candidate) in zip(lots, both, strict=True):
             if not lot.calls:
                 taken = (candidate.sample.wall - PATIENCE[Span.WHOLE] * reference.sample.wall) / 1e9
@@ -220,9 +221,18 @@ class Interview:
             found.append(pair.ask(side, lot, most, room))
             if side == 1 and lot.calls:
                 taken = found[-1].sample.wall / 1e9
-                self._slack -= max(taken - usual, 0.0)
-                self._leisure -= max(taken - least, 0.0)
+                self._slack -= _dawdled(taken, PATIENCE[span], seconds)
+                self._leisure -= _dawdled(taken, PATIENCE[Span.WHOLE], seconds)
         return found
+
+    def _give_back(self, both: Sequence[tuple[Heard, Heard]], expected: Sequence[float], span: Span) -> None:
+        """Where few inputs are dear, the reference may take far longer than was expected: then so may the candidate."""
+        most, least = PATIENCE[span], PATIENCE[Span.WHOLE]
+        for (reference, candidate), seconds in zip(both, expected, strict=True):
+            if reference.sample.calls:
+                taken, known = candidate.sample.wall / 1e9, max(reference.sample.wall / 1e9, seconds)
+                self._slack += _dawdled(taken, most, seconds) - _dawdled(taken, most, known)
+                self._leisure += _dawdled(taken, least, seconds) - _dawdled(taken, least, known)
 
     def seconds(self, sample: Sample) -> float:
         """Per call. The CPU clock, because waiting for a core would make every call look long."""
@@ -281,6 +291,11 @@ class Interview:
 
     def _measure_answers(self, reference: Heard) -> None:
         self._answer_bytes = max(self._answer_bytes, *map(len, reference.answers), 0)
+
+
+def _dawdled(taken: float, times: float, expected: float) -> float:
+    """The seconds beyond so many times what was expected."""
+    return max(taken - times * expected, 0.0)
 
 
 def _power_of_two(size: int) -> int:

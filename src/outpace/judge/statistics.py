@@ -59,12 +59,17 @@ def speed_up(ratios: Sequence[float], margin: float) -> SpeedUp:
     rank = critical_rank(count, LOOKS[count])
     low, high = averages[len(averages) - rank], averages[rank - 1]
     return SpeedUp(
-        ratio=math.exp(float(np.median(averages))),
+        ratio=math.exp(hodges_lehmann(ratios)),
         low=math.exp(low),
         high=math.exp(high),
         win=low > math.log(margin),
         buckets=count,
     )
+
+
+def hodges_lehmann(ratios: Sequence[float]) -> float:
+    """The estimate of their middle: the median of the averages of all pairs."""
+    return float(np.median(walsh_averages(ratios)))
 
 
 def _descriptive(ratios: Sequence[float]) -> SpeedUp:

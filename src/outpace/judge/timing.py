@@ -44,6 +44,8 @@ REHEARSED, REHEARSED_MOST = 4, 64
 LONG_EVERY = 16
 # Once-work beyond this share of the time of the longest process seen calls for a longer one.
 ONCE_MATTERS = 0.002
+# A long process whose clocks cannot be believed is lived again, so often at most.
+LONG_TRIES = 2
 # A long process that has taken so many times what the reference takes over all of its life is at its end.
 HOPELESS = 1.2
 # A control group's account is kept in batches of pages for each core.
@@ -234,7 +236,7 @@ class Stopwatch:
         """
         task = self._task
         rng, _ = self._interview.chance()
-        wanted, lived = confirm or not rng.integers(LONG_EVERY), False
+        wanted, lived, tries = confirm or not rng.integers(LONG_EVERY), False, 0
         span = Span.WHOLE if confirm else Span.BRIEF
         buckets: list[Bucket] = []
         decision = Decision(False, None)
@@ -245,7 +247,8 @@ class Stopwatch:
             promise = statistics.decide(account.promised, account.margin)
             # Once-work is spread over no more calls than a process was seen to make: where it matters, one lives long.
             matters = account.once > ONCE_MATTERS * account.candidate * account.lifetime
-            if not lived and promise.speed_up is not None and promise.speed_up.win and (wanted or matters):
+            won = promise.speed_up is not None and promise.speed_up.win
+            if not lived and won and (wanted or matters) and tries < LONG_TRIES:
                 # One that would be no win by itself may only be unlucky: others of its age are asked too.
                 for _ in range(LONG_LIVES):
                     buckets.append(self.bucket(plan, Span.LONG))
@@ -253,7 +256,8 @@ class Stopwatch:
                     account = reckon(buckets, task)
                     if math.log(account.margin) < account.lasting < math.inf or account.lasting < -math.log(HOPELESS):
                         break
-                lived = True
+                # One whose clocks cannot be believed says nothing of a life.
+                lived, tries = math.isfinite(account.lasting), tries + 1
             decision = statistics.decide(account.ratios, account.margin)
             early = len(account.ratios) == statistics.EARLY_BUCKETS and account.typical > math.log(
                 statistics.EARLY_LOSS
@@ -263,6 +267,8 @@ class Stopwatch:
                 decision = Decision(False, None)
             if progress is not None:
                 progress(len(buckets))
+        if confirm and not lived and decision.speed_up is not None and decision.speed_up.win:
+            decision = Decision(False, None)
         if decision.speed_up is not None and decision.speed_up.win and self._grows(plan):
             # Short processes may only be filling an arena: ask some that live longer. Several, because a candidate may
             # draw lots whether it cleans up; and what cleaning up takes shows in them too.
@@ -274,8 +280,10 @@ class Stopwatch:
         return Timed(decision, tuple(buckets), plan.note)
 
     def _grows(self, plan: Plan) -> bool:
-        """Whether memory grew so in most processes that it would not fit the limit over the lifetime."""
-        return float(np.median(self._growth)) * plan.lifetime > self._task.limits.memory_mb * MIB
+        """Whether memory grew so that it would not fit the limit over the lifetime, were all processes the same."""
+        # The mean, because a candidate may draw lots in which processes it leaves memory behind.
+        grows = max(float(np.median(self._growth)), float(np.mean(self._growth)))
+        return grows * plan.lifetime > self._task.limits.memory_mb * MIB
 
     def _refuse_growth(self, plan: Plan) -> None:
         """Memory that grows with each call must fit the limit over the lifetime, or freeing it is put off for ever."""

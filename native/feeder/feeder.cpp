@@ -86,7 +86,7 @@ class Conversation {
     };
 
     int ask(const Question* questions, std::uint64_t count, std::byte* answers, std::uint64_t room,
-            std::uint64_t* lengths, Turn* turn) {
+            std::uint64_t* lengths, std::uint64_t* clocks, Turn* turn) {
         const Place place(worker_.core);
         if (!draw_nonces(count)) {
             return unreadable;
@@ -121,6 +121,7 @@ class Conversation {
             if (setup) {
                 base = in_whole_pages(question.bytes);
             }
+            clocks[turn->asked] = cpu_clock(worker_.pid);
             if (apart) {
                 // Whoever has nothing left to do is done. To stop a sleeper takes some tens of microseconds,
                 // which would be on its clock, and a worker that stops itself would save them.
@@ -438,12 +439,13 @@ class Conversation {
 }  // namespace
 }  // namespace outpace
 
-// One turn of a stopped worker: asks the questions in order and stops it again. `lengths` has room for one
-// number per question. Returns an Outcome; `turn` tells how far it came.
+// One turn of a stopped worker: asks the questions in order and stops it again. `lengths` and `clocks` have
+// room for one number per question: of its answer, and what the worker's clock said then. Returns an Outcome;
+// `turn` tells how far it came.
 extern "C" __attribute__((visibility("default"))) int outpace_feed(const outpace::Worker* worker,
                                                                    const outpace::Question* questions,
                                                                    std::uint64_t count, std::byte* answers,
                                                                    std::uint64_t room, std::uint64_t* lengths,
-                                                                   outpace::Turn* turn) {
-    return outpace::Conversation(*worker).ask(questions, count, answers, room, lengths, turn);
+                                                                   std::uint64_t* clocks, outpace::Turn* turn) {
+    return outpace::Conversation(*worker).ask(questions, count, answers, room, lengths, clocks, turn);
 }

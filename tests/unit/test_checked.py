@@ -16,6 +16,7 @@ from outpace.judge import patience
 from outpace.judge.inputs import checked
 from outpace.judge.nudge import variants
 from outpace.judge.patience import CutOff, Patience, Watch, limited
+from outpace.judge.spots import excused_by
 from outpace.judge.verdict import Outcome
 from outpace.judge.worker import Failed
 
@@ -45,8 +46,8 @@ def test_a_sum_in_another_order_is_right_though_all_of_it_cancels() -> None:
     expected, other = total(**GIVEN), total(GIVEN["x"][::-1])
     assert expected != other
     assert "is expected" in checked(domain("tolerance = 1e-9"), GIVEN, other, expected)
-    assert checked(domain("tolerance = 1e-9"), GIVEN, other, expected, moved) == ""
-    assert "is expected" in checked(domain("tolerance = 1e-9"), GIVEN, other + 1e-9, expected, moved)
+    assert checked(domain("tolerance = 1e-9"), GIVEN, other, expected, excused_by(moved)) == ""
+    assert "is expected" in checked(domain("tolerance = 1e-9"), GIVEN, other + 1e-9, expected, excused_by(moved))
     assert checked(domain("tolerance = 1e-9\nfloor = 1e-8"), GIVEN, other + 1e-9, expected, never) == ""
     assert "is expected" in checked(domain("tolerance = 0"), GIVEN, other, expected, never)
 
@@ -125,8 +126,8 @@ def test_what_asking_the_reference_takes_is_not_the_answers_fault(monkeypatch: p
 
     expected, other = total(**GIVEN), total(GIVEN["x"][::-1])
     few = Patience(0.05)
-    assert checked(domain("tolerance = 1e-9"), GIVEN, other, expected, slowly, few) == ""
-    assert checked(domain("tolerance = 1e-9"), GIVEN, other, expected, slowly, few) == ""
+    assert checked(domain("tolerance = 1e-9"), GIVEN, other, expected, excused_by(slowly), few) == ""
+    assert checked(domain("tolerance = 1e-9"), GIVEN, other, expected, excused_by(slowly), few) == ""
 
 
 def test_nothing_is_raised_after_a_call_has_ended() -> None:
@@ -170,4 +171,4 @@ def test_a_reference_that_cannot_be_asked_is_no_word_on_the_answer(fault: Except
         raise fault
 
     with pytest.raises(type(fault)):
-        checked(domain("tolerance = 1e-9"), GIVEN, 2.0, 1.0, fails)
+        checked(domain("tolerance = 1e-9"), GIVEN, 2.0, 1.0, excused_by(fails))

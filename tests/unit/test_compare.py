@@ -1,13 +1,27 @@
 """Answers are compared strictly, and the difference is told in short."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
-from outpace.judge.compare import MOVEMENTS, ROUNDS, brief, difference, disagreement, nonfinite, other_form
+from outpace.judge.compare import brief, disagreement, nonfinite, other_form
+from outpace.judge.spots import MOST, MOVEMENTS, ROUNDS, Spots, excused_by
+
+
+def difference(
+    expected: Any, got: Any, tolerance: float = 0.0, *, floor: float = 0.0, moved: Sequence[Any] = (), step: float = 0.0
+) -> str:
+    """What is wrong when the reference gave these answers to variants of the input."""
+
+    def excuse(spots: Spots) -> str:
+        for each in moved:
+            spots.see(each)
+        return spots.reason()
+
+    return disagreement(expected, got, tolerance, floor=floor, excuse=excuse, step=step)
 
 
 def test_equal_answers_do_not_differ() -> None:
@@ -184,20 +198,20 @@ def test_the_reference_is_asked_only_when_its_movement_can_decide() -> None:
     expected = {"x": np.array([1.0, 1e-12]), "n": 3}
     right = {"x": np.array([1.0 + 1e-9, 1e-12]), "n": 3}
     asked = Asked(expected)
-    assert disagreement(expected, right, 1e-6, moved=asked) == ""
+    assert disagreement(expected, right, 1e-6, excuse=excused_by(asked)) == ""
     for got in ({"x": right["x"], "n": 4}, {"x": np.zeros(3), "n": 3}, {"x": np.array([1.0, np.inf]), "n": 3}, None):
-        assert disagreement(expected, got, 1e-6, moved=asked)
-    assert disagreement(expected, {"x": np.array([1.0, 2e-12]), "n": 3}, 0.0, moved=asked)
+        assert disagreement(expected, got, 1e-6, excuse=excused_by(asked))
+    assert disagreement(expected, {"x": np.array([1.0, 2e-12]), "n": 3}, 0.0, excuse=excused_by(asked))
     assert asked.times == 0
 
 
 def test_the_reference_is_asked_again_before_an_answer_is_wrong() -> None:
     expected, got = np.array([1e-12]), np.array([2e-12])
     still = Asked(expected)
-    assert disagreement(expected, got, 1e-6, moved=still)
+    assert disagreement(expected, got, 1e-6, excuse=excused_by(still))
     assert still.times == ROUNDS
     moving = Asked(np.array([1.5e-12]))
-    assert disagreement(expected, got, 1e-6, moved=moving) == ""
+    assert disagreement(expected, got, 1e-6, excuse=excused_by(moving)) == ""
     assert moving.times == 1
     assert disagreement(expected, got, 1e-6) != ""
 
@@ -231,7 +245,44 @@ def test_where_the_reference_jumps_an_answer_may_be_on_either_side_and_nowhere_e
 
 
 def test_of_answers_that_are_let_pass_nothing_is_asked() -> None:
-    assert disagreement(np.array([1.0]), np.array([1.5]), 1e-9, moved=lambda: None) == ""
+    assert disagreement(np.array([1.0]), np.array([1.5]), 1e-9, excuse=lambda _: "") == ""
+
+
+def test_of_a_large_answer_nothing_is_kept_but_what_is_in_doubt() -> None:
+    expected = {"x": np.ones(1_000_000), "y": [{"z": [0.5] * 1000}]}
+    got = {"x": expected["x"].copy(), "y": [{"z": [0.5] * 999 + [0.6]}]}
+    got["x"][123_456] = 2.0
+    found: list[Spots] = []
+    assert disagreement(expected, got, 1e-9, excuse=lambda spots: found.append(spots) or "") == ""  # type: ignore[func-returns-value]
+    assert found[0].nbytes < 1000
+    for _ in range(96):
+        found[0].see(expected)
+    assert "answer['x'][123456] is 2.0 where 1.0 is expected (1 of 1000000 elements differ" in found[0].reason()
+    moved = {"x": np.full(1_000_000, 1.5), "y": [{"z": [0.5] * 1000}]}
+    assert "answer['y'][0]['z'][999] is 0.6" in difference(expected, got, 1e-9, moved=[moved])
+    moved["y"] = [{"z": [0.55] * 1000}]
+    assert difference(expected, got, 1e-9, moved=[moved]) == ""
+
+
+def test_of_very_many_numbers_in_doubt_the_furthest_off_and_some_others_are_looked_at() -> None:
+    expected, size = np.ones(400_000), 400_000
+    got = expected + 1e-6
+    got[777] = 9.0
+    moved = [expected + by * 1e-6 for by in (1, -1, 2, -2, 1, -1, 2, -2)]
+    assert f"[777] is 9.0 where 1.0 is expected ({size} of {size} elements differ" in difference(
+        expected, got, 1e-9, moved=moved
+    )
+    # Wrong in one of five hundred, and no further off than what is excused: those where the reference does not move.
+    still = np.arange(size) % 500 == 0
+    got[777], moved = 1.0 + 1e-6, [np.where(still, 1.0, each) for each in moved]
+    assert difference(expected, got, 1e-9, moved=moved)
+    assert size > MOST
+
+
+def test_of_few_variants_the_least_movement_counts() -> None:
+    expected, got = np.array([5.0]), np.array([9.0])
+    assert difference(expected, got, 1e-9, moved=[np.array([4.0]), np.array([5.0])])
+    assert difference(expected, got, 1e-9, moved=[np.array([4.0]), np.array([6.0])]) == ""
 
 
 def test_the_order_of_a_dict_counts() -> None:

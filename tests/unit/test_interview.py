@@ -36,7 +36,8 @@ class Pair:
         value = number + (side == 1 and number in self._wrong)
         # The result comes first; behind it lies what may not be written to.
         answers = (memoryview(value.to_bytes(8, "little") + question.blank[8:]) for question in lot.questions)
-        return Heard(Sample(lot.calls, round(1e9 * min(seconds, 1000)), 1000, 0), tuple(answers), 0)
+        taken = Sample(lot.calls, round(1e9 * min(seconds, 1000)), 1000, 0)
+        return Heard(taken, tuple(answers), 0, spent=(100,) * len(lot.questions))
 
 
 def interview() -> Interview:

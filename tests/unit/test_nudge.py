@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from outpace.judge.compare import difference, disagreement
 from outpace.judge.nudge import NUDGES, coarsest, nudged, variants
+from outpace.judge.spots import excused_by
 from outpace.task import Output
 
 FLOATS = ["f2", "f4", "f8"]
@@ -106,7 +107,7 @@ def check(reference: Callable[..., Any], got: Any, values: dict[str, Any], toler
         reference(**values),
         got,
         tolerance,
-        moved=lambda: [reference(**each) for each in variants(values, chance)],
+        excuse=excused_by(lambda: [reference(**each) for each in variants(values, chance)]),
         step=coarsest(values),
     )
 

@@ -12,12 +12,13 @@ from outpace.candidate import Candidate
 from outpace.judge.build import BuildPlan
 from outpace.judge.jail import JailKind
 from outpace.judge.question import Question
+from outpace.judge.spots import Spots
 from outpace.judge.worker import Program
 from outpace.task import Task
 
 Input = Mapping[str, Any]
-# The reference's answers to variants of one input that differ from it by a rounding step; new variants at each call.
-Moved = Callable[[], Sequence[Any] | None]
+# What is wrong of numbers that only the reference's own movement can excuse, or "" where it does.
+Excuse = Callable[[Spots], str]
 
 
 class Domain(Protocol):
@@ -56,6 +57,6 @@ class Domain(Protocol):
         """The set-up call laid out for the worker."""
         ...
 
-    def check(self, given: Input, answer: Any, expected: Any, moved: Moved | None = None) -> str:
-        """Why the answer to `given` is wrong, or "" when it is right; `moved` is called only if that decides."""
+    def check(self, given: Input, answer: Any, expected: Any, excuse: Excuse | None = None) -> str:
+        """Why the answer to `given` is wrong, or "" when it is right; `excuse` is called only if that decides."""
         ...

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from outpace.candidate import Candidate
-from outpace.domains.base import Input, Moved
+from outpace.domains.base import Excuse, Input
 from outpace.domains.interpreter import Interpreter
 from outpace.domains.recipe import LIBRARY, THREADS_OWN, own_program, recipe
 from outpace.errors import TaskError
@@ -160,7 +160,7 @@ class ProgramDomain:
             return question.function_question(self._setup, [data], align=self.task.entry.align, setup=True)
         return question.python_question([data], setup=True)
 
-    def check(self, given: Input, answer: Any, expected: Any, moved: Moved | None = None) -> str:
+    def check(self, given: Input, answer: Any, expected: Any, excuse: Excuse | None = None) -> str:
         """The task's own check, or a comparison; numbers that are not finite pass only where the task says so."""
         checking = self.task.checking
         if not checking.allow_nonfinite:
@@ -169,7 +169,7 @@ class ProgramDomain:
                 return reason
         if self._check is None:
             return disagreement(
-                expected, answer, checking.tolerance, floor=checking.floor, moved=moved, step=coarsest(given)
+                expected, answer, checking.tolerance, floor=checking.floor, excuse=excuse, step=coarsest(given)
             )
         # A check that never thought of another form may find nothing in it, or all the memory of this machine: an array
         # of (0, 1) is as good as any number of elements to NumPy, and one of (n, 1) makes n * n of n.

@@ -25,6 +25,7 @@ from outpace.judge.blank import POISON
 from outpace.judge.compare import nonfinite
 from outpace.judge.inputs import checked, edge_inputs, make_input, make_setup
 from outpace.judge.nudge import variants
+from outpace.judge.spots import excused_by
 from outpace.judge.worker import Failed
 from outpace.task import Task
 from outpace.taskfile import make_task
@@ -123,7 +124,7 @@ class Vetting:
             if right is FAILED or not (got is FAILED or checked(domain, given, got, right)):
                 continue
             doubtful += 1
-            moved = partial(self._moved, task, given, rng)
+            moved = excused_by(partial(self._moved, task, given, rng))
             if got is FAILED or (doubtful <= _DOUBTFUL and checked(domain, given, got, right, moved)):
                 found.append(number)
         return found
@@ -303,7 +304,7 @@ class Vetting:
             return checked(domain, given, answer, expected)
 
         def passes(number: int, answer: Any) -> bool:
-            moved = partial(self._moved, task, drawn[number], rng)
+            moved = excused_by(partial(self._moved, task, drawn[number], rng))
             return not checked(domain, drawn[number], answer, answers[number], moved)
 
         # A capacity may be too small in edge inputs alone.

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from outpace.errors import HarnessError
 from outpace.judge.cgroup import Cgroup
-from outpace.judge.jail import JAIL_UID, MIB, Bind, Confinement, JailKind, jail_command
+from outpace.judge.jail import JAIL_UID, LARGE_STACK, MIB, Bind, Confinement, JailKind, jail_command
 from outpace.judge.verdict import Outcome
 from outpace.judge.worker import Failed
 
@@ -92,6 +92,7 @@ def _run(kind: JailKind, plan: BuildPlan, folder: Path, command: tuple[str, ...]
         processes=64,
         threads=64,
         fork=True,
+        stack=LARGE_STACK,
         show_processes=plan.show_processes,
     )
     # The launcher greets us once the walls stand: whatever ends after that was ended by the build, whatever it claims.

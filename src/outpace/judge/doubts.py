@@ -11,24 +11,31 @@ from __future__ import annotations
 import contextlib
 import itertools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from outpace.domains.base import Domain, Input
 from outpace.errors import HarnessError, TaskError
-from outpace.judge.blank import POISON
-from outpace.judge.compare import brief, difference
+from outpace.judge.compare import brief
 from outpace.judge.drawn_doubts import Doubt, DrawnDoubts
 from outpace.judge.inputs import checked
-from outpace.judge.nudge import NUDGES, variants
+from outpace.judge.nudge import NUDGES, Way, variants
 from outpace.judge.patience import Patience
+from outpace.judge.spots import ROUNDS, Spots
 from outpace.judge.verdict import Outcome
 from outpace.judge.worker import Failed
 
 # Variants that are asked about at once take no more memory than this, answers included.
 BYTES = 64 << 20
+# Two variants excuse most of what is right; the others are asked about what is left.
+FIRST = 2
+# All doubts of a verdict may be asked about for so many seconds; after that each has fewer turns, which excuse nearly
+# all that is right.
+PATIENT, HURRIED = 30.0, 3
+# A pair's doubts may be asked about so often in vain, each time with another process, because the reference fails.
+VAIN = 40
 
 
 class Doubts:
@@ -41,6 +48,8 @@ class Doubts:
         self._rng = rng
         self._kept = DrawnDoubts(rng)
         self._patience = Patience()
+        self._vain = 0
+        self._taken = 0.0
         # The ids of inputs that are edge cases.
         self.edges: set[int] = set()
 
@@ -48,36 +57,46 @@ class Doubts:
         """Refuse a wrong answer; a doubtful one is returned, and has to be settled."""
         doubts: list[Doubt] = []
 
-        def doubt() -> None:
-            doubts.append(Doubt(given, answer, expected))
+        def doubt(spots: Spots) -> str:
+            doubts.append(Doubt(given, spots))
+            return ""
 
         _refuse(given, checked(self._domain, given, answer, expected, doubt, self._patience))
         return doubts[0] if doubts else None
 
     def keep(self, doubt: Doubt, seconds: float) -> None:
-        """Keep a doubt until the pair has ended; the reference takes about so long over a call.
+        """Keep a doubt until the pair has ended; the reference took so long over this call.
 
         Edge cases are looked into always: they are there because something goes wrong at them.
         """
-        self._kept.add(doubt, NUDGES * seconds, always=id(doubt.given) in self.edges)
+        self._kept.add(doubt, seconds, (1 + FIRST) * seconds, always=id(doubt.given) in self.edges)
 
     def settle(self) -> None:
         """Refuse those of the kept ones that the reference does not excuse."""
-        for size, doubts in self._kept.taken():
-            begin = time.perf_counter()
-            self._settle(doubts, max(BYTES // (NUDGES * max(size, 1)), 1))
-            self._kept.took(size, (time.perf_counter() - begin) / len(doubts))
+        waiting, self._vain = self._kept.taken(), 0
+        begin = time.perf_counter()
+        for together in _batches(waiting):
+            self._settle(together)
+        taken = time.perf_counter() - begin
+        self._taken += taken
+        self._kept.took(taken)
 
-    def _settle(self, doubts: Sequence[Doubt], together: int) -> None:
+    def _settle(self, doubts: Sequence[Doubt]) -> None:
         # What excuses nothing at first may be luck: those are asked about again, all together. Each has its turns,
         # however many there are: were they to run out, honest answers would be refused for being many.
-        seen: list[list[list[Any]]] = [[] for _ in doubts]
-        waiting = list(range(len(doubts)))
-        while waiting:
-            moved = self._movements([doubts[at] for at in waiting], together)
-            for at, answers in zip(waiting, moved, strict=True):
-                seen[at].append(answers)
-            waiting = [at for at in waiting if not self._decided(doubts[at], seen[at])]
+        rounds = ROUNDS if self._taken < PATIENT else HURRIED
+        for number in range(1 + rounds):
+            count = (FIRST, NUDGES - FIRST)[number] if number < FIRST else NUDGES
+            asked = self._movements(doubts, count)
+            left = []
+            for doubt, known in zip(doubts, asked, strict=True):
+                reason = doubt.spots.reason()
+                if reason and (not known or number == rounds):
+                    _refuse(doubt.given, reason)
+                left += [doubt] if reason else []
+            doubts = left
+            if not doubts:
+                return
 
     def moved(self, given: Input) -> list[Any]:
         """How the reference answers when the floating numbers of this input move by one rounding step.
@@ -88,55 +107,48 @@ class Doubts:
             return self._ask(variants(given, self._rng))
         return []
 
-    def _decided(self, doubt: Doubt, seen: Sequence[list[Any]]) -> bool:
-        """Whether these answers of the reference to variants excuse a doubt; raises Failed where no more would."""
-        looks = iter(seen)
-        wants_more = False
+    def _movements(self, doubts: Sequence[Doubt], count: int) -> list[bool]:
+        """Show each doubt the reference's answers to variants, all asked in one process, and say whose could be asked.
 
-        def look() -> list[Any] | None:
-            nonlocal wants_more
-            found = next(looks, None)
-            wants_more = found is None
-            return found
-
-        _refuse(doubt.given, checked(self._domain, doubt.given, doubt.answer, doubt.expected, look, self._patience))
-        return not wants_more
-
-    def _movements(self, doubts: Sequence[Doubt], together: int) -> list[list[Any]]:
-        """What the reference says to variants of each, so many asked in one process; half of them where that fails.
-
-        The input itself is asked too. Where the answer is another one than before, the reference remembers what it was
-        asked, and how its answers differ says nothing about rounding.
+        A step may take a number over a bound that the reference relies on. Then all are asked with steps to one side,
+        toward zero or away from it, and where that fails too in two halves.
         """
-        if len(doubts) > together:
-            return [
-                *self._movements(doubts[:together], together),
-                *self._movements(doubts[together:], together),
-            ]
-        asked = [[doubt.given, *variants(doubt.given, self._rng)] for doubt in doubts]
-        with contextlib.suppress(TaskError, HarnessError):
+        ways: tuple[Way, ...] = ("either", "inward", "outward")
+        for way in ways:
+            if self._vain < VAIN and self._asked(doubts, count, way):
+                return [True] * len(doubts)
+        if len(doubts) == 1 or self._vain >= VAIN:
+            return [False] * len(doubts)
+        half = len(doubts) // 2
+        return [*self._movements(doubts[:half], count), *self._movements(doubts[half:], count)]
+
+    def _asked(self, doubts: Sequence[Doubt], count: int, way: Way) -> bool:
+        """The input itself is asked too. Where the answer is another one than before, the reference remembers what it
+        was asked, and how its answers differ says nothing about rounding."""
+        asked = [[doubt.given, *variants(doubt.given, self._rng, count, way)] for doubt in doubts]
+        try:
             answers = iter(self._ask(list(itertools.chain.from_iterable(asked))))
-            found, rule = [], self._domain.task.checking
-            for doubt in doubts:
-                same, *moved = itertools.islice(answers, 1 + NUDGES)
-                before = _but_unwritten(doubt.expected, same)
-                found.append([] if difference(before, same, rule.tolerance, floor=rule.floor) else moved)
-            return found
-        # A step may take a number over a bound that the reference relies on; it then shows no movement.
-        return [[]] if len(doubts) == 1 else self._movements(doubts, len(doubts) // 2)
+        except (TaskError, HarnessError):
+            self._vain += 1
+            return False
+        for doubt in doubts:
+            same, *moved = itertools.islice(answers, 1 + count)
+            if doubt.spots.same(same):
+                for answer in moved:
+                    doubt.spots.see(answer)
+        return True
 
 
-def _but_unwritten(expected: Any, same: Any) -> Any:
-    """The answer as it would read over a known blank: of small integers that nobody wrote some read as chance."""
-    if not isinstance(expected, dict) or not isinstance(same, dict):
-        return expected
-    shown = dict(expected)
-    for name, value in expected.items():
-        other = same.get(name)
-        if isinstance(value, np.ndarray) and isinstance(other, np.ndarray) and value.dtype.kind in "iub":
-            poison = np.frombuffer(bytes([POISON]) * value.itemsize, value.dtype)[0]
-            shown[name] = np.where(other == poison, poison, value) if other.shape == value.shape else value
-    return shown
+def _batches(doubts: Sequence[Doubt]) -> Iterator[list[Doubt]]:
+    """The same doubts, so many at a time as there is memory for."""
+    batch: list[Doubt] = []
+    for doubt in doubts:
+        if batch and NUDGES * sum(each.nbytes for each in (*batch, doubt)) > BYTES:
+            yield batch
+            batch = []
+        batch.append(doubt)
+    if batch:
+        yield batch
 
 
 def _refuse(given: Input, reason: str) -> None:

@@ -1,26 +1,31 @@
 """Drawn doubts: which of a pair's doubtful answers are looked into where there are more than there is time for.
 
-Inputs of one size are a class of their own. What is wrong of large inputs alone is rare among all answers, and saves
-most of the time; drawn from all together it would hardly ever be met. Of each class the answer that is furthest off is
-looked into always, and of the others as many as there is time for, drawn by chance: the wrong ones would have to be
-few, and nearer to right than the rounding of the others.
+They are drawn by what the reference spent on them: whoever leaves out a share of the work is met in that share of the
+draws, whether he does so on few dear inputs or on many cheap ones. And of inputs of about one cost the answer that is
+furthest off is looked into always.
 """
 
 from __future__ import annotations
 
+import heapq
+import itertools
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from outpace.domains.base import Input
+from outpace.judge.spots import Spots
 
-# The doubts of one pair may take so many seconds; where they take longer, so many of each class are looked into.
-SECONDS, FEWEST = 0.5, 2
-# What one takes until that was seen, for each so many bytes, and how many bytes of answers a class keeps.
-EACH_SECONDS, EACH_BYTES, KEPT_BYTES = 5e-4, 64 << 10, 64 << 20
+# The doubts of one pair may take so many seconds; where they take longer, so many are looked into beside the furthest
+# off. A confirmation has a dozen and a half pairs: what is left out of a twentieth of the work is met in it.
+SECONDS, FEWEST = 0.5, 6
+# What one takes beside the reference's calls, and for each so many bytes.
+EACH_SECONDS, EACH_BYTES = 5e-4, 64 << 10
+# Bytes of inputs and numbers that are kept for a pair; beyond that fewer are drawn, but never fewer than so many.
+KEPT_BYTES, FEWEST_LARGE = 64 << 20, 2
 
 
 @dataclass(frozen=True)
@@ -28,18 +33,12 @@ class Doubt:
     """An answer that is wrong unless the reference moves a great deal at this input."""
 
     given: Input
-    answer: Any
-    expected: Any
+    spots: Spots
 
-
-@dataclass
-class _Class:
-    """The doubts of inputs of about one size: the furthest off, some drawn by chance, and how many there were."""
-
-    furthest: Doubt | None = None
-    distance: float = -1.0
-    drawn: list[Doubt] = field(default_factory=list)
-    met: int = 0
+    @property
+    def nbytes(self) -> int:
+        """About what keeping it takes."""
+        return weight(self.given) + self.spots.nbytes
 
 
 class DrawnDoubts:
@@ -47,46 +46,59 @@ class DrawnDoubts:
 
     def __init__(self, rng: np.random.Generator) -> None:
         self._rng = rng
-        self._classes: dict[int, _Class] = {}
-        self._always: list[Doubt] = []
-        # Seconds that one doubt of a class took.
-        self._each: dict[int, float] = {}
+        self._number = itertools.count()
+        # How many times as long as was reckoned beforehand doubts take.
+        self._slower = 1.0
+        self._clear()
 
-    def add(self, doubt: Doubt, seconds: float, *, always: bool) -> None:
-        """Draw for one more doubt; to ask about it takes the reference so long, as far as is known beforehand."""
+    def _clear(self) -> None:
+        self._always: list[Doubt] = []
+        # By the power of two of what the reference spent.
+        self._furthest: dict[int, Doubt] = {}
+        # A heap, the last to be drawn on top: (-key, number, seconds to look into it, doubt).
+        self._drawn: list[tuple[float, int, float, Doubt]] = []
+        self._seconds, self._bytes = 0.0, 0
+
+    def add(self, doubt: Doubt, spent: float, asking: float, *, always: bool) -> None:
+        """Draw for one more doubt: the reference spent so long on it, and is asked about it for so long."""
         if always:
             self._always.append(doubt)
             return
-        size = weight(doubt.given) + weight(doubt.expected)
-        number = size.bit_length()
-        found = self._classes.setdefault(number, _Class())
-        distance = how_far(doubt.expected, doubt.answer)
-        if found.furthest is None or distance > found.distance:
+        cost = math.frexp(max(spent, 1e-9))[1]
+        before = self._furthest.get(cost)
+        if before is None or doubt.spots.distance > before.spots.distance:
             # The one before takes its chance among the others.
-            doubt, found.furthest, found.distance = found.furthest or doubt, doubt, distance
-            if doubt is found.furthest:
+            self._furthest[cost] = doubt
+            if before is None:
                 return
-        each = self._each.get(number, seconds + EACH_SECONDS * (1 + size / EACH_BYTES))
-        room = min(SECONDS / len(self._classes) / each, KEPT_BYTES / (3 * size + 1))
-        found.met += 1
-        if len(found.drawn) < max(int(room), FEWEST) - 1:
-            found.drawn.append(doubt)
-        elif found.drawn and (at := int(self._rng.integers(found.met))) < len(found.drawn):
-            found.drawn[at] = doubt
+            doubt = before
+        # The smallest of such keys are a draw by weight, however many come after.
+        key = float(self._rng.exponential()) / max(spent, 1e-9)
+        seconds = self._slower * (asking + EACH_SECONDS * (1 + doubt.nbytes / EACH_BYTES))
+        heapq.heappush(self._drawn, (-key, next(self._number), seconds, doubt))
+        self._seconds += seconds
+        self._bytes += doubt.nbytes
+        while self._too_many():
+            _, _, seconds, last = heapq.heappop(self._drawn)
+            self._seconds -= seconds
+            self._bytes -= last.nbytes
 
-    def taken(self) -> Iterator[tuple[int, list[Doubt]]]:
-        """The doubts to look into, class by class, each with the bytes of one; after that there are none."""
-        classes, always = self._classes, self._always
-        self._classes, self._always = {}, []
-        if always:
-            yield max(weight(each.given) + weight(each.expected) for each in always), always
-        for number, found in classes.items():
-            assert found.furthest is not None
-            yield 1 << number, [found.furthest, *found.drawn]
+    def _too_many(self) -> bool:
+        if self._bytes > KEPT_BYTES:
+            return len(self._drawn) > FEWEST_LARGE
+        return self._seconds > SECONDS and len(self._drawn) > FEWEST
 
-    def took(self, size: int, seconds: float) -> None:
-        """So long took one of this size."""
-        self._each[(size - 1).bit_length()] = seconds
+    def taken(self) -> list[Doubt]:
+        """The doubts to look into; after that there are none."""
+        found = [*self._always, *self._furthest.values(), *(doubt for *_, doubt in self._drawn)]
+        self._reckoned = self._seconds
+        self._clear()
+        return found
+
+    def took(self, seconds: float) -> None:
+        """So long took those that were taken last."""
+        if self._reckoned > 0:
+            self._slower = min(max(self._slower * seconds / self._reckoned, 0.1), 100.0)
 
 
 def weight(value: Any) -> int:
@@ -102,26 +114,3 @@ def weight(value: Any) -> int:
         some = value[:8]
         return len(value) * (8 + sum(map(weight, some)) // max(len(some), 1))
     return 8
-
-
-def how_far(expected: Any, answer: Any) -> float:
-    """The largest error of an answer's numbers, relative to the largest of its array or list; more is further off."""
-    if isinstance(expected, Mapping) and isinstance(answer, Mapping):
-        return max((how_far(value, answer.get(name)) for name, value in expected.items()), default=0.0)
-    try:
-        with np.errstate(all="ignore"):
-            right, got = (np.asarray(each, complex) for each in (expected, answer))
-    except (TypeError, ValueError, OverflowError):
-        if isinstance(expected, list) and isinstance(answer, list):
-            return max(map(how_far, expected, answer), default=0.0)
-        # Texts, or whole numbers that no float holds: they are right or wrong, and never doubtful.
-        return 0.0
-    if right.shape != got.shape:
-        return math.inf
-    with np.errstate(all="ignore"):
-        error = np.abs(got - right)[~((got == right) | (np.isnan(got) & np.isnan(right)))]
-        worst = float(error.max(initial=0.0))
-        scale = float(np.abs(right[np.isfinite(right)]).max(initial=0.0))
-    if not math.isfinite(worst):
-        return math.inf
-    return worst / scale if scale else worst

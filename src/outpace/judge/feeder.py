@@ -97,6 +97,8 @@ class Turn:
     # was asked for that.
     converting: int
     calling: int
+    # The worker's clock when each question was answered.
+    clocks: tuple[int, ...] = ()
 
 
 class Lot:
@@ -151,7 +153,7 @@ class Lot:
 def feed(asked: Asked, lot: Lot, room: int = ANSWER_LIMIT) -> Turn:
     """Let the worker answer the lot, in so much room, then stop it again."""
     answers = np.empty(max(min(lot.room(asked.output_bytes), room), 1), np.uint8)
-    lengths = np.zeros(max(len(lot.questions), 1), np.uint64)
+    lengths, clocks = (np.zeros(max(len(lot.questions), 1), np.uint64) for _ in range(2))
     turn = _Turn()
     told = _native()(
         ctypes.byref(asked),
@@ -160,6 +162,7 @@ def feed(asked: Asked, lot: Lot, room: int = ANSWER_LIMIT) -> Turn:
         address(answers),
         answers.size,
         address(lengths),
+        address(clocks),
         ctypes.byref(turn),
     )
     view, ends = memoryview(answers.data), np.cumsum(lengths[: turn.asked]).tolist()
@@ -174,6 +177,7 @@ def feed(asked: Asked, lot: Lot, room: int = ANSWER_LIMIT) -> Turn:
         turn.faults,
         turn.converting,
         turn.calling,
+        tuple(clocks[: turn.asked].tolist()),
     )
 
 
@@ -191,6 +195,6 @@ def _native() -> Any:
     library = ctypes.CDLL(str(launcher_path().with_name("outpace-feed.so")))
     function = library.outpace_feed
     number, place = ctypes.c_uint64, ctypes.c_void_p
-    function.argtypes = (place, place, number, place, number, place, place)
+    function.argtypes = (place, place, number, place, number, place, place, place)
     function.restype = ctypes.c_int
     return function

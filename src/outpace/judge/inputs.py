@@ -8,10 +8,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from outpace.domains.base import Domain, Input, Moved
+from outpace.domains.base import Domain, Excuse, Input
 from outpace.errors import OutpaceError, TaskError
 from outpace.judge.compare import brief
 from outpace.judge.patience import Patience, Watch
+from outpace.judge.spots import Spots
 from outpace.judge.worker import Failed
 
 T = TypeVar("T")
@@ -30,22 +31,22 @@ def checked(
     given: Input,
     answer: Any,
     expected: Any,
-    moved: Moved | None = None,
+    excuse: Excuse | None = None,
     patience: Patience | None = None,
 ) -> str:
     """The task's check; an answer so odd that the check fails on it, or never ends, is wrong, not a fault of ours."""
 
     def check(watch: Watch) -> str:
-        def ask() -> Sequence[Any] | None:
+        def ask(spots: Spots) -> str:
             # Processes are started and asked now: what that takes is not the answer's doing. No check of a task's own
             # gets here, so that nothing that could go round in circles follows.
             watch.end()
-            return None if moved is None else moved()
+            return "" if excuse is None else excuse(spots)
 
         try:
-            return domain.check(given, answer, expected, None if moved is None else ask)
+            return domain.check(given, answer, expected, None if excuse is None else ask)
         except (OutpaceError, Failed):
-            raise  # from `moved`: the reference could not be asked, which is no word on the answer
+            raise  # from `excuse`: the reference could not be asked, which is no word on the answer
         except Exception as error:  # a user's check may fail in any way on an answer it did not foresee
             return f"the check cannot make sense of the answer {brief(answer)} ({type(error).__name__}: {error})"
 

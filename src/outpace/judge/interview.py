@@ -68,8 +68,6 @@ class Interview:
         self._kept_bytes = 0
         self._answer_bytes = 0
         self._set_up: list[Question] = []
-        # Seconds that the reference takes over a call, once that is known.
-        self._usual = math.inf
         # Seconds that the candidate may still dawdle, in its calls and before the first.
         self._slack = domain.task.limits.seconds
         self._slack_before = programs[1].setup_seconds
@@ -91,7 +89,6 @@ class Interview:
 
     def expect(self, seconds: float, lifetime: float) -> None:
         """The reference takes so long over a call, and programs make so many calls."""
-        self._usual = seconds
         # Once-work that takes a lifetime cannot pay: a table that may pay has time to be made in every process.
         self._slack_before = max(self._slack_before, min(STARTS * lifetime * seconds, STARTS_MOST))
 
@@ -264,10 +261,16 @@ class Interview:
             answers = self._read(lot, candidate, expected)
         except BadAnswer as error:
             raise Failed(Outcome.WRONG, str(error)) from None
-        for each in zip(lot.inputs, answers, expected, strict=True):
+        spent = [
+            nanoseconds / question.count / 1e9
+            for question, nanoseconds in zip(lot.questions, reference.spent, strict=True)
+            if not question.setup
+            for _ in range(question.count)
+        ]
+        for each, seconds in zip(zip(lot.inputs, answers, expected, strict=True), spent, strict=True):
             doubt = self.doubts.check(*each)
             if doubt is not None:
-                self.doubts.keep(doubt, min(self.seconds(reference.sample), self._usual))
+                self.doubts.keep(doubt, seconds)
 
     def _check(self, lot: Lot, reference: Heard, candidate: Heard) -> None:
         """The same; but what is equal byte for byte need not be read."""

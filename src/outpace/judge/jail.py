@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sysconfig
@@ -26,6 +27,8 @@ JailKind = Literal["bubblewrap", "fallback", "none"]
 # Not a uid that Debian, Fedora or systemd hands out.
 JAIL_UID = 61001
 MIB = 1 << 20
+# What compilers ask for.
+LARGE_STACK = 64 * MIB
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _SYSTEM_FILES = ("/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d")
 
@@ -41,6 +44,12 @@ class Bind:
     def seen_as(self, kind: JailKind) -> str:
         """The path under which a program in this kind of jail finds it."""
         return str(self.source) if kind == "none" else self.target
+
+
+def _usual_stack() -> int:
+    """What the programs of this user get: code that needs more crashes wherever else it is called."""
+    usual = resource.getrlimit(resource.RLIMIT_STACK)[0]
+    return LARGE_STACK if usual == resource.RLIM_INFINITY else min(usual, LARGE_STACK)
 
 
 @dataclass(frozen=True)
@@ -59,6 +68,7 @@ class Confinement:
     processes: int = 1
     threads: int = 1
     fork: bool = False
+    stack: int = field(default_factory=_usual_stack)
     # Whether /proc can be read; only for code that is trusted, for it tells of this machine.
     show_processes: bool = False
 
@@ -172,7 +182,7 @@ def _launcher_limits(kind: JailKind, confinement: Confinement) -> list[str]:
         "--address-space": address_space,
         "--file-size": confinement.file_size,
         "--open-files": 256,
-        "--stack": 64 * MIB,
+        "--stack": confinement.stack,
         "--threads": confinement.threads,
         "--processes": processes,
         "--chdir": confinement.folder,

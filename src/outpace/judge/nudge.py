@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -15,27 +15,35 @@ import numpy.typing as npt
 NUDGES = 8
 
 
-def variants(given: Mapping[str, Any], rng: np.random.Generator) -> list[dict[str, Any]]:
-    """The same input moved `NUDGES` times, each time another way: what to ask the reference for its movement."""
-    return [nudged(given, rng) for _ in range(NUDGES)]
+# Up or down by chance; or, by chance, toward zero or not at all; or away from it or not at all.
+Way = Literal["either", "inward", "outward"]
 
 
-def nudged(value: Any, rng: np.random.Generator) -> Any:
+def variants(
+    given: Mapping[str, Any], rng: np.random.Generator, count: int = NUDGES, way: Way = "either"
+) -> list[dict[str, Any]]:
+    """The same input moved so often, each time another way: what to ask the reference for its movement."""
+    return [nudged(given, rng, way) for _ in range(count)]
+
+
+def nudged(value: Any, rng: np.random.Generator, way: Way = "either") -> Any:
     """The value with every floating number in it moved by one rounding step, up or down at random.
+
+    A number at the end of what a function takes, as 1 is for an arc sine, may go one way only: inward, or outward.
 
     Zeros stay: they mostly mean "nothing there", and the step after a zero is no rounding error of anything. So do
     subnormal numbers, of which a step may be all, and what is not finite. No number becomes one of these.
     """
     if isinstance(value, np.ndarray):
-        return _array(value, rng)
+        return _array(value, rng, way)
     if isinstance(value, (complex, np.inexact)) and not isinstance(value, float):
-        return type(value)(_array(np.asarray(value), rng)[()])
+        return type(value)(_array(np.asarray(value), rng, way)[()])
     if isinstance(value, float):
-        return _float(value, up=bool(rng.integers(2)))
+        return float(_array(np.asarray(value), rng, way)[()])
     if isinstance(value, Mapping):
-        return {key: nudged(item, rng) for key, item in value.items()}
+        return {key: nudged(item, rng, way) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return type(value)([nudged(item, rng) for item in value])
+        return type(value)([nudged(item, rng, way) for item in value])
     return value
 
 
@@ -52,32 +60,25 @@ def coarsest(value: Any) -> float:
     return 0.0
 
 
-def _array(array: npt.NDArray[Any], rng: np.random.Generator) -> npt.NDArray[Any]:
+def _array(array: npt.NDArray[Any], rng: np.random.Generator, way: Way) -> npt.NDArray[Any]:
     if array.dtype.kind == "c":
         moved = array.copy()
-        moved.real, moved.imag = _array(array.real, rng), _array(array.imag, rng)
+        moved.real, moved.imag = _array(array.real, rng, way), _array(array.imag, rng, way)
         return moved
     if array.dtype.kind != "f":
         return array
     infinity = array.dtype.type(math.inf)
-    up = rng.integers(0, 2, array.shape, dtype=np.uint8).astype(bool)
+    drawn = rng.integers(0, 2, array.shape, dtype=np.uint8).astype(bool)
+    up = drawn if way == "either" else (array < 0) == (way == "inward")
     # Overflow and underflow are what is looked for here, not a fault.
     with np.errstate(all="ignore"):
         first = np.nextafter(array, np.where(up, infinity, -infinity))
         other = np.nextafter(array, np.where(up, -infinity, infinity))
         moved = np.where(_normal(first), first, other)
-        kept: npt.NDArray[Any] = np.where(_normal(array), moved, array).astype(array.dtype, copy=False)
+        goes = _normal(array) & (drawn | (way == "either"))
+        kept: npt.NDArray[Any] = np.where(goes, moved, array).astype(array.dtype, copy=False)
     return kept
 
 
 def _normal(array: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     return np.asarray(np.isfinite(array) & (np.abs(array) >= np.finfo(array.dtype).smallest_normal), bool)
-
-
-def _float(value: float, *, up: bool) -> float:
-    if not sys.float_info.min <= abs(value) <= sys.float_info.max:
-        return value
-    moved = math.nextafter(value, math.inf if up else -math.inf)
-    if sys.float_info.min <= abs(moved) <= sys.float_info.max:
-        return moved
-    return math.nextafter(value, -math.inf if up else math.inf)

@@ -114,6 +114,8 @@ class Heard:
     resident: int
     converting: int = 0
     calling: int = 0
+    # Nanoseconds that each question took.
+    spent: tuple[int, ...] = ()
 
 
 @dataclass
@@ -259,10 +261,12 @@ class Worker:
         faults = turn.faults * FAULT_NS
         wall, self._loading = turn.wall + self._loading + faults, 0
         sample = Sample(lot.calls, wall, turn.cpu - self._cpu_mark + faults, max(min(turn.delay, turn.wall - 1), 0))
+        spent = tuple(np.diff([self._cpu_mark, *turn.clocks]).tolist())
         self._cpu_mark = turn.cpu
         if self.program.serves_processes:
-            sample = _of_processes(lot, turn.answers)
-        return Heard(sample, turn.answers, turn.resident, turn.converting, turn.calling + faults)
+            used = _of_processes(lot, turn.answers)
+            sample, spent = _together(lot, used), tuple(cpu for cpu, _, _ in used)
+        return Heard(sample, turn.answers, turn.resident, turn.converting, turn.calling + faults, spent)
 
     def _asked(self, seconds: float, turn_seconds: float) -> Asked:
         threads = self.program.confinement.threads > 1
@@ -406,11 +410,16 @@ def _state(process: Path) -> str:
         return "?"
 
 
-def _of_processes(lot: Lot, answers: Sequence[memoryview]) -> Sample:
-    """What the processes of a command took, which only their server can know; it is not the candidate's to change."""
-    spent = np.zeros(3, np.int64)
+def _of_processes(lot: Lot, answers: Sequence[memoryview]) -> list[tuple[int, int, int]]:
+    """What the processes of a command took, call by call, which only their server can know: the candidate cannot
+    change it."""
+    found = []
     for question, answer in zip(lot.questions, answers, strict=True):
         assert question.usage is not None
-        spent += question.usage(answer)
-    cpu, wall, delay = (int(number) for number in spent)
+        found.append(question.usage(answer))
+    return found
+
+
+def _together(lot: Lot, used: Sequence[tuple[int, int, int]]) -> Sample:
+    cpu, wall, delay = (sum(column) for column in zip(*used, strict=True)) if used else (0, 0, 0)
     return Sample(lot.calls, wall, cpu, max(min(delay, wall - 1), 0))

@@ -309,8 +309,31 @@ class Conversation {
     // Copies an answer out of the region, and what lies elsewhere in the worker's memory from there; behind
     // it stands where those pieces belong, for whoever reads it. Room that is left for them in the region is
     // not copied: it would only drive other things from the caches.
+    //
+    // Whoever can move his pages in the meantime, from what was read to what is spoiled, gives nothing away:
+    // where there are pieces the worker sleeps first, and has not run when all is done.
     bool copy_answer(const Question& question, std::byte* answer, std::uint64_t bytes, std::uint64_t pieces,
                      Turn* turn) {
+        if (pieces != 0 && worker_.threads == 0 && !asleep()) {
+            return false;
+        }
+        const std::uint64_t spent = cpu_clock(worker_.pid);
+        const bool copied = copy_parts(question, answer, bytes, pieces, turn);
+        return copied && (pieces == 0 || cpu_clock(worker_.pid) == spent);
+    }
+
+    // Waits until the worker, which has answered, has gone to sleep.
+    bool asleep() const {
+        constexpr int most_looks = 10'000;
+        const timespec moment{0, 20'000};
+        for (int looks = 0; looks < most_looks && state_of(name_) != 'S'; ++looks) {
+            nanosleep(&moment, nullptr);
+        }
+        return state_of(name_) == 'S';
+    }
+
+    bool copy_parts(const Question& question, std::byte* answer, std::uint64_t bytes, std::uint64_t pieces,
+                    Turn* turn) {
         std::byte* region = worker_.output + desk_bytes;
         std::uint64_t done = 0;
         std::vector<Range> places;
@@ -446,6 +469,7 @@ extern "C" __attribute__((visibility("default"))) int outpace_feed(const outpace
                                                                    const outpace::Question* questions,
                                                                    std::uint64_t count, std::byte* answers,
                                                                    std::uint64_t room, std::uint64_t* lengths,
-                                                                   std::uint64_t* clocks, outpace::Turn* turn) {
+                                                                   std::uint64_t* clocks,
+                                                                   outpace::Turn* turn) {
     return outpace::Conversation(*worker).ask(questions, count, answers, room, lengths, clocks, turn);
 }

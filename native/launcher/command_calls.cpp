@@ -205,6 +205,13 @@ CallFolders::CallFolders() {
 }
 
 bool CallFolders::clear() {
+    // As an ordinary user's the folder above is the call's own too: it could leave something in its times and
+    // its mode. As root's it cannot be changed, and we may be nobody by now.
+    const std::string above = base_.substr(0, base_.rfind('/'));
+    const timespec never[2] = {{0, 0}, {0, 0}};
+    if (utimensat(AT_FDCWD, above.c_str(), never, 0) == 0) {
+        chmod(above.c_str(), 01777);
+    }
     return remove_tree(AT_FDCWD, base_.c_str(), deepest);
 }
 

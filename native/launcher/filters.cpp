@@ -73,8 +73,10 @@ void add_file_advice(Policy& policy) {
     policy.depends(__NR_fadvise64, {when_equal(3, POSIX_FADV_DONTNEED, refuse(0))}, allow);
 }
 
-// The same through a mapping. Older kernels know neither.
-void add_memory_advice(Policy& policy) {
+// The same through a mapping. Older kernels know neither. Huge pages that were set aside for whoever asks are
+// on no account of ours; where there are none the answer is the same.
+void add_memory(Policy& policy) {
+    policy.depends(__NR_mmap, {when_any_bit(3, MAP_HUGETLB, refuse(ENOMEM))}, allow);
     policy.depends(__NR_madvise,
                    {when_equal(2, MADV_COLD, refuse(EINVAL)), when_equal(2, MADV_PAGEOUT, refuse(EINVAL))},
                    allow);
@@ -103,7 +105,7 @@ void add_descriptor_control(Policy& policy, Action refusal) {
 void add_worker_rules(Policy& policy, bool threads) {
     add_clone(policy, false, threads, trap);
     add_prctl(policy);
-    add_memory_advice(policy);
+    add_memory(policy);
     add_signalling(policy, false, trap);
     policy.always(allow, computing);
     policy.depends(__NR_rt_sigaction, {when_equal(0, SIGSYS, refuse(EPERM))}, allow);
@@ -122,7 +124,7 @@ std::vector<sock_filter> program_filter(const ProgramRights& rights) {
     add_clone(policy, rights.fork, rights.threads || rights.fork, refusal);
     add_limits(policy, refusal);
     add_prctl(policy);
-    add_memory_advice(policy);
+    add_memory(policy);
     add_file_advice(policy);
     // RWF_DONTCACHE, since Linux 6.14: what was read leaves the page cache.
     for (const int call : {__NR_preadv2, __NR_pwritev2}) {
@@ -130,6 +132,7 @@ std::vector<sock_filter> program_filter(const ProgramRights& rights) {
     }
     add_signalling(policy, rights.fork, refusal);
     add_descriptor_control(policy, refusal);
+    policy.depends(__NR_memfd_create, {when_any_bit(1, MFD_HUGETLB, refuse(EINVAL))}, allow);
     if (rights.only_path != nullptr) {
         const auto address = reinterpret_cast<std::uintptr_t>(rights.only_path);
         policy.depends(__NR_execve, {when_pointer(0, address, allow)}, refusal);

@@ -227,7 +227,10 @@ void make(const MountLine& line, int source, const Sources& sources, int stage) 
         case MountLine::Kind::tmpfs: {
             // Empty files take no space, only inodes: without a bound they would fill the kernel's memory.
             const std::uint64_t files = std::max<std::uint64_t>(1024, line.bytes / 1024);
-            mount_new(open_target(stage, path, true).number(), path, "tmpfs", MS_NOSUID | MS_NODEV,
+            // What hides a folder of the system is empty and stays so.
+            const bool hides = path != "/tmp";
+            mount_new(open_target(stage, path, true).number(), path, "tmpfs",
+                      MS_NOSUID | MS_NODEV | (hides ? MS_RDONLY : 0),
                       "mode=1777,size=" + std::to_string(line.bytes) + ",nr_inodes=" + std::to_string(files));
             break;
         }

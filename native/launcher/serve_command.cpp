@@ -247,7 +247,10 @@ class CommandServer {
         if (fchdir(call.folder.number()) != 0) {
             fail("cannot enter the call's folder");
         }
-        if ((call.standard_input.open() && dup2(call.standard_input.number(), STDIN_FILENO) < 0) ||
+        // One of its own for each call: what is set or locked of an open file lives as long as that does.
+        const Descriptor nothing(call.standard_input.open() ? -1 : open("/dev/null", O_RDONLY | O_CLOEXEC));
+        const Descriptor& given = call.standard_input.open() ? call.standard_input : nothing;
+        if (dup2(given.number(), STDIN_FILENO) < 0 ||
             (written.open() && dup2(written.number(), STDOUT_FILENO) < 0) ||
             dup2(errors.number(), STDERR_FILENO) < 0) {
             fail("cannot redirect standard input, output and error");

@@ -26,7 +26,7 @@ namespace outpace::system_calls {
 inline const std::vector<int> computing = {
     __NR_read, __NR_write, __NR_readv, __NR_writev, __NR_lseek, __NR_fstat, __NR_newfstatat, __NR_close,
     __NR_sendto, __NR_recvfrom, __NR_recvmsg,
-    __NR_mmap, __NR_munmap, __NR_mremap, __NR_mprotect, __NR_brk,
+    __NR_munmap, __NR_mremap, __NR_mprotect, __NR_brk,
     __NR_futex, __NR_set_robust_list, __NR_rseq, __NR_membarrier, __NR_sched_yield, __NR_exit, __NR_exit_group,
     __NR_clock_gettime, __NR_clock_getres, __NR_gettimeofday, __NR_nanosleep, __NR_clock_nanosleep,
     // A sleeping call goes on through this one after the judge has stopped and continued the worker.
@@ -54,7 +54,7 @@ inline const std::vector<int> looking = {
 // What compilers, shells, CPython and ordinary programs take on top of both.
 inline const std::vector<int> programs = {
     // files
-    __NR_openat, __NR_openat2, __NR_close_range, __NR_dup3, __NR_pipe2, __NR_memfd_create, __NR_umask,
+    __NR_openat, __NR_openat2, __NR_close_range, __NR_dup3, __NR_pipe2, __NR_umask,
     __NR_pwrite64, __NR_pwritev, __NR_sendfile, __NR_copy_file_range,
     __NR_fsync, __NR_fdatasync, __NR_msync, __NR_truncate, __NR_ftruncate, __NR_readahead,
     __NR_flock, __NR_chdir, __NR_fchdir, __NR_mkdirat, __NR_mknodat, __NR_unlinkat, __NR_symlinkat,

@@ -243,10 +243,12 @@ def _check(path: Path, receipt: Receipt, share: str) -> None:
 def _follows(told: Evidence, task: Task) -> bool:
     """Whether the samples give the figure by the judge's own test."""
     claim = told.speed_up
-    spans = {bucket.span for bucket in told.buckets}
-    if Span.WHOLE not in spans or (claim.win and Span.LONG not in spans):
-        return False  # a first look, in which noise is excused, or nobody lived long
     account = reckon(told.buckets, task)
+    # Of those whose clocks can be believed: a first look excuses noise, and without a long life nothing bounds a claim.
+    if not any(bucket.span is Span.WHOLE for bucket in account.buckets):
+        return False
+    if claim.win and not math.isfinite(account.lasting):
+        return False
     decision = statistics.decide(account.ratios, account.margin)
     found = decision.speed_up
     if found is None or not decision.stop:

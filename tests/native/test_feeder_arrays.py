@@ -70,3 +70,33 @@ def test_nobody_can_rely_on_what_was_answered_in_the_region() -> None:
         assert turn.told is Told.FINISHED
         assert b"sevenseven" in bytes(turn.answers[0])
         assert b"sevenseven" not in ctypes.string_at(seat.worker.desk, driver.REGION)
+
+
+# A worker that was taken over answers by itself, and looks at its array again and again while that is fetched.
+GOES_ON = """
+import ctypes, marshal, os, struct, sys, time
+import numpy as np
+def solve(n):
+    worker = sys._getframe(1)
+    own, room = worker.f_locals, worker.f_globals
+    array = np.arange(float(n))
+    words = marshal.dumps((None, [((), "<f8", (n,))]), 2)
+    first = 24 + len(words) + -(24 + len(words)) % 64
+    end = first + 8 * n
+    struct.pack_into("<QQ", own["answers"], 8, len(words), end - 8)
+    own["answers"][24 : 24 + len(words)] = words
+    struct.pack_into("<Q", own["answers"], 0, end - 8)
+    where = ctypes.c_uint64(array.ctypes.data)
+    struct.pack_into("<QQQ", own["desk"], 128, first, ctypes.addressof(where), 8 * n)
+    struct.pack_into("<QQ", own["desk"], 72, end, 1)
+    struct.pack_into("<I", own["desk"], 64, own["nonce"])
+    os.write(own["sock"], room["REPLY"].pack(own["nonce"], 0, 0, 0, b""))
+    while True:
+        time.sleep(1e-6)
+"""
+
+
+def test_nobody_runs_while_his_array_is_fetched() -> None:
+    with python_function(GOES_ON) as seat:
+        turn = seat.turn([python_question([{"n": 120_000}])], replies=True)
+        assert turn.told is Told.UNREADABLE_ANSWER

@@ -12,10 +12,10 @@ import pytest
 from conftest import python_task
 from outpace.domains.program import ProgramDomain
 from outpace.errors import HarnessError
+from outpace.judge import doubts as judging
 from outpace.judge import drawn_doubts as module
-from outpace.judge.doubts import FIRST, VAIN, Doubts
+from outpace.judge.doubts import TURNS, VAIN, Doubts
 from outpace.judge.drawn_doubts import FEWEST, Doubt
-from outpace.judge.spots import ROUNDS
 from outpace.judge.worker import Failed
 
 DOMAIN = ProgramDomain(
@@ -68,7 +68,7 @@ def test_the_doubts_of_a_pair_are_settled_in_one_process() -> None:
     found = doubts(reference)
     settle(found, [doubtful(2.0, found) for _ in range(20)])
     # Some may hardly have moved by chance, and are asked once more.
-    assert reference.asked[0] == 20 * (1 + FIRST) and len(reference.asked) < 10
+    assert reference.asked[0] == 20 * (1 + TURNS[0]) and len(reference.asked) < 10
 
 
 def test_one_wrong_answer_among_many_doubtful_ones_is_found() -> None:
@@ -151,12 +151,22 @@ def test_at_the_end_of_its_range_the_reference_is_asked_about_steps_to_one_side(
     settle(found, [each for each in many if each is not None])
 
 
+def test_when_doubts_have_taken_long_each_has_one_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judging, "PATIENT", 0.0)
+    reference = Reference()
+    found = doubts(reference)
+    settle(found, [doubtful(2.0, found) for _ in range(20)])
+    assert len(reference.asked) == 1
+    with pytest.raises(Failed):
+        settle(found, [doubtful(1e9, found)])
+
+
 def test_many_wrong_answers_take_no_more_processes_than_one() -> None:
     reference = Reference()
     found = doubts(reference)
     with pytest.raises(Failed):
         settle(found, [doubtful(1e9, found) for _ in range(300)])
-    assert len(reference.asked) <= 1 + ROUNDS
+    assert len(reference.asked) <= len(TURNS)
 
 
 def test_however_many_honest_answers_are_doubtful_none_is_refused_for_that() -> None:
@@ -170,14 +180,14 @@ def test_however_many_honest_answers_are_doubtful_none_is_refused_for_that() -> 
     reference = Seldom()
     found = doubts(reference)
     settle(found, [doubtful(2.0, found) for _ in range(400)])
-    assert 2 < len(reference.asked) <= 1 + ROUNDS
+    assert 2 < len(reference.asked) <= len(TURNS)
 
 
 def test_of_slow_calls_some_doubts_are_drawn() -> None:
     reference = Reference()
     found = doubts(reference)
     settle(found, [doubtful(2.0, found) for _ in range(50)], 0.5)
-    assert FEWEST * (1 + FIRST) <= sum(reference.asked) < 50 * (1 + FIRST)
+    assert FEWEST * (1 + TURNS[0]) <= sum(reference.asked) < 50 * (1 + TURNS[0])
 
 
 def test_the_answer_that_is_furthest_off_is_always_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,4 +260,4 @@ def test_no_doubt_is_passed_over_while_there_is_time() -> None:
     for _ in range(5):
         reference.asked.clear()
         settle(found, [doubtful(2.0, found) for _ in range(50)])
-        assert sum(reference.asked) >= 50 * (1 + FIRST)
+        assert sum(reference.asked) >= 50 * (1 + TURNS[0])

@@ -25,6 +25,9 @@ from outpace.reproduction import Finding, compared, not_borne_out
 from outpace.taskfile import load_task
 
 
+_NOTHING = SpeedUp(1.0, 1.0, 1.0, False, 8)
+
+
 @dataclass(frozen=True)
 class Again:
     """A claimed figure, and what was found of it here."""
@@ -161,9 +164,12 @@ def _beside(claim: Receipt, judge: Judge, whole: Verdict) -> list[Again]:
         rival = Candidate(reference(claim.task).files, claim.best_flags)
         # Flags such as -ffast-math can make the reference wrong; then nothing that is said of them is so.
         tried = judge.judge(rival)
+        again = _steady(lambda: judge.confirm(rival)) if works(tried) else tried
         if alone is not None:
-            again = _steady(lambda: judge.confirm(rival)) if works(tried) else tried
             found.append(Again(alone.speed_up, again, claim.best_flags, alone=True))
+        elif again.speed_up is not None and again.speed_up.win and claim.best_flags != claim.task.build.flags:
+            # What they are worth by themselves is left out: as if that were nothing.
+            found.append(Again(_NOTHING, again, claim.best_flags, alone=True))
         if over is not None:
             again = _steady(lambda: judge.confirm(claim.candidate, rival)) if works(tried) else tried
             theirs = Again(over.speed_up, again, claim.best_flags)

@@ -29,11 +29,11 @@ from outpace.judge.worker import Failed
 
 # Variants that are asked about at once take no more memory than this, answers included.
 BYTES = 64 << 20
-# Two variants excuse most of what is right; the others are asked about what is left.
-FIRST = 2
-# All doubts of a verdict may be asked about for so many seconds; after that each has fewer turns, which excuse nearly
-# all that is right.
-PATIENT, HURRIED = 30.0, 3
+# How many variants each turn asks about: two excuse most of what is right, the others are for what is left.
+TURNS = (2, NUDGES - 2, *[NUDGES] * (ROUNDS - 1))
+# When all doubts of a verdict together have been asked about for so many seconds, each has one turn instead, which
+# excuses nearly all that is right: a reference may take seconds to be set up, each time anew.
+PATIENT, HURRIED = 30.0, (2 * NUDGES,)
 # A pair's doubts may be asked about so often in vain, each time with another process, because the reference fails.
 VAIN = 40
 
@@ -69,7 +69,7 @@ class Doubts:
 
         Edge cases are looked into always: they are there because something goes wrong at them.
         """
-        self._kept.add(doubt, seconds, (1 + FIRST) * seconds, always=id(doubt.given) in self.edges)
+        self._kept.add(doubt, seconds, (1 + TURNS[0]) * seconds, always=id(doubt.given) in self.edges)
 
     def settle(self) -> None:
         """Refuse those of the kept ones that the reference does not excuse."""
@@ -84,14 +84,13 @@ class Doubts:
     def _settle(self, doubts: Sequence[Doubt]) -> None:
         # What excuses nothing at first may be luck: those are asked about again, all together. Each has its turns,
         # however many there are: were they to run out, honest answers would be refused for being many.
-        rounds = ROUNDS if self._taken < PATIENT else HURRIED
-        for number in range(1 + rounds):
-            count = (FIRST, NUDGES - FIRST)[number] if number < FIRST else NUDGES
+        turns = TURNS if self._taken < PATIENT else HURRIED
+        for number, count in enumerate(turns, 1):
             asked = self._movements(doubts, count)
             left = []
             for doubt, known in zip(doubts, asked, strict=True):
                 reason = doubt.spots.reason()
-                if reason and (not known or number == rounds):
+                if reason and (not known or number == len(turns)):
                     _refuse(doubt.given, reason)
                 left += [doubt] if reason else []
             doubts = left

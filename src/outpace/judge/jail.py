@@ -30,6 +30,7 @@ MIB = 1 << 20
 # What compilers ask for.
 LARGE_STACK = 64 * MIB
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+_DEVICES = ("null", "zero", "full", "random", "urandom")
 _SYSTEM_FILES = ("/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d")
 
 
@@ -68,6 +69,8 @@ class Confinement:
     processes: int = 1
     threads: int = 1
     fork: bool = False
+    # Two jails of one user would share what the kernel counts for each: processes, pipes, signals.
+    uid: int = JAIL_UID
     stack: int = field(default_factory=_usual_stack)
     # Whether /proc can be read; only for code that is trusted, for it tells of this machine.
     show_processes: bool = False
@@ -190,7 +193,7 @@ def _launcher_limits(kind: JailKind, confinement: Confinement) -> list[str]:
     arguments = [part for name, value in limits.items() for part in (name, str(value))]
     # Without a jail the candidate's uid could not reach the folder it was built in.
     if os.getuid() == 0 and kind != "none":
-        arguments += ["--uid", str(JAIL_UID), "--gid", str(JAIL_UID)]
+        arguments += ["--uid", str(confinement.uid), "--gid", str(confinement.uid)]
     if confinement.fork:
         arguments.append("--allow-fork")
     if confinement.show_processes:
@@ -259,7 +262,12 @@ def _bubblewrap_outer(confinement: Confinement) -> list[str]:
         arguments += ["--symlink", source, target]
     for name in confinement.hidden:
         arguments += ["--size", "4096", "--tmpfs", name, "--remount-ro", name]
-    arguments += ["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev"]
+    arguments += ["--proc", "/proc", "--remount-ro", "/proc"]
+    # Of the devices no more than these: pseudo-terminals are everybody's, and their inodes keep what is noted on them.
+    for name in _DEVICES:
+        arguments += ["--dev-bind", f"/dev/{name}", f"/dev/{name}"]
+    for name, target in (("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2")):
+        arguments += ["--symlink", f"/proc/self/fd{target}", f"/dev/{name}"]
     arguments += ["--perms", "1777", "--size", str(confinement.disk), "--tmpfs", "/tmp"]
     arguments += ["--ro-bind", str(launcher_path()), "/outpace/launch"]
     for bind in confinement.binds:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 
 from outpace.errors import TaskError
 from outpace.judge.feeder import ANSWER_LIMIT, DESK_BYTES, Lot
-from outpace.judge.jail import MIB, JailKind
+from outpace.judge.jail import JAIL_UID, MIB, JailKind
 from outpace.judge.worker import Failed, Heard, Program, Region, Worker
 
 INPUT_REGION = 256 * MIB
@@ -40,9 +41,15 @@ class Pair:
         self.workers: dict[int, Worker] = {}
         try:
             for side, program in programs.items():
+                own = dataclasses.replace(program.confinement, uid=JAIL_UID + side)
                 try:
                     self.workers[side] = Worker.start(
-                        kind, program, self._inputs[side], self._outputs[side], cores, populate
+                        kind,
+                        dataclasses.replace(program, confinement=own),
+                        self._inputs[side],
+                        self._outputs[side],
+                        cores,
+                        populate,
                     )
                 except Failed as failure:
                     raise SideFailed(failure, side) from failure

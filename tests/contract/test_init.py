@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 
+from conftest import c_task
 from outpace.candidate import Candidate
 from outpace.cli.init import Made, init, make
 from outpace.domains.program import ProgramDomain
 from outpace.init import vetting
 from outpace.init.judge_text import constant, room
+from outpace.init.rehearsal import Rehearsal
+from outpace.init.vetting import Vetting
 from outpace.judge.jail import JailKind, bubblewrap_works, fallback_works
 from outpace.judge.judge import Judge
 from outpace.judge.verdict import Outcome
@@ -248,3 +251,26 @@ def test_without_sanitizers_it_is_said_before_ready(
     status, out = command(capsys, tmp_path / "good.c", "f", out=tmp_path / "good")
     assert status == 0 and "Note: memory errors" in out and "cannot find -lasan" in out
     assert out.index("Note: memory errors") < out.index("Ready")
+
+
+SUM_OF_FLOATS = """
+#include <stdint.h>
+float total(const float *x, int64_t n) {
+    float sum = 0;
+    for (int64_t i = 0; i < n; ++i) sum += x[i];
+    return sum;
+}
+"""
+
+
+@pytest.mark.parametrize("tolerance", ["1e-6", "1e-3"])
+def test_a_tolerance_finer_than_the_references_own_rounding_is_doubted(
+    jail: JailKind, tmp_path: Path, tolerance: str
+) -> None:
+    inputs = "def make_input(rng):\n    return {'x': rng.random(30000, dtype='f4'), 'n': 30000}\n"
+    task = c_task(
+        SUM_OF_FLOATS, "float total(const float *x, int64_t n)", inputs, checking=f"[checking]\ntolerance = {tolerance}"
+    )
+    tmp_path.chmod(0o755)
+    doubts = Vetting(Rehearsal(jail, tmp_path), tmp_path, lambda _: None).doubts(task)
+    assert any("finer than the reference's own rounding" in doubt for doubt in doubts) is (tolerance == "1e-6")

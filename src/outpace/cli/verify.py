@@ -24,7 +24,6 @@ from outpace.receipt import FlagsShare, Receipt, read_receipt
 from outpace.reproduction import Finding, compared, not_borne_out
 from outpace.taskfile import load_task
 
-
 _NOTHING = SpeedUp(1.0, 1.0, 1.0, False, 8)
 
 

@@ -37,6 +37,11 @@ _CHECKED, _CHANGED, _DRAWN = 16, 8, 32
 # The same code with other rounding, as honest vectors have it, and how many doubts about that are looked into.
 _REORDERED = ("-O3", "-march=native", "-fassociative-math", "-fno-signed-zeros", "-fno-trapping-math")
 _DOUBTFUL = 12
+_TOO_FINE = (
+    "the judge refuses what the reference itself answers when its sums are done in another order ("
+    + " ".join(_REORDERED)
+    + "): [checking] tolerance is finer than the reference's own rounding, and honest vectors would be called wrong"
+)
 # The same code with its unset variables set to one thing or another.
 _SET = ("-ftrivial-auto-var-init=zero", "-ftrivial-auto-var-init=pattern")
 # Inputs with patterns, seconds of calls that tell how long these take, and what is too long: so many times as long as
@@ -175,6 +180,8 @@ class Vetting:
             cut = self._cut_off(skeleton)
             found += [_cut_off_sentence(cut)] if cut else []
         found += [_UNSET] if self._unset(task, [*_drawn(task, _CHECKED), *edge_inputs(domain)]) else []
+        if task.entry.kind == "c" and not task.build.command and task.checking.agreement:
+            found += [_TOO_FINE] if self._refused(task, _drawn(task, _CHECKED)) else []
         return [*found, *self._unreached(task), *self._idle(task)]
 
     # Memory errors

@@ -33,7 +33,7 @@ BYTES = 64 << 20
 TURNS = (2, NUDGES - 2, *[NUDGES] * (ROUNDS - 1))
 # When all doubts of a verdict together have been asked about for so many seconds, each has one turn instead, which
 # excuses nearly all that is right: a reference may take seconds to be set up, each time anew.
-PATIENT, HURRIED = 30.0, (2 * NUDGES,)
+PATIENT, HURRIED = 60.0, (2 * NUDGES,)
 # A pair's doubts may be asked about so often in vain, each time with another process, because the reference fails.
 VAIN = 40
 

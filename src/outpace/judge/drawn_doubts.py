@@ -19,9 +19,10 @@ import numpy as np
 from outpace.domains.base import Input
 from outpace.judge.spots import Spots
 
-# The doubts of one pair may take so many seconds; where they take longer, so many are looked into beside the furthest
-# off. A confirmation has a dozen and a half pairs: what is left out of a twentieth of the work is met in it.
-SECONDS, FEWEST = 0.5, 6
+# The doubts of one pair may take so many seconds, enough for all answers of a pair that lives a whole life. Where they
+# take longer, so many are looked into beside the furthest off. A confirmation has a dozen and a half pairs: what is left
+# out of a twentieth of the work is met in it.
+SECONDS, FEWEST = 1.5, 6
 # What one takes beside the reference's calls, and for each so many bytes.
 EACH_SECONDS, EACH_BYTES = 5e-4, 64 << 10
 # Bytes of inputs and numbers that are kept for a pair; beyond that fewer are drawn, but never fewer than so many.

@@ -40,6 +40,7 @@
 #include <vector>
 
 #include "../launcher/message.hpp"
+#include "kept.hpp"
 #include "memory.hpp"
 #include "process.hpp"
 #include "turn.hpp"
@@ -141,6 +142,9 @@ class Conversation {
             }
         }
         const bool stopped = stop();
+        if (outcome == finished && stopped && !kept_.stand(memory_)) {
+            outcome = changed;
+        }
         if (!apart) {
             turn->wall += wall_clock() - begin;
         }
@@ -162,6 +166,7 @@ class Conversation {
         if (last || worker_.replies != 0) {
             request.flags |= sleep_next;
         }
+        request.flags |= kept_.what_to_keep();
         request.nonce = desk_->question.nonce;
         std::memcpy(&desk_->question, &request, sizeof request);
         std::atomic_ref(desk_->question.nonce).store(nonce, std::memory_order_release);
@@ -363,6 +368,7 @@ class Conversation {
             done = piece.offset + piece.bytes;
         }
         copy_until(bytes);
+        kept_.given_away(places);
         // What was answered was given away: neither the worker nor what it serves may rely on it any more.
         return are_apart(places) && std::all_of(places.begin(), places.end(), [this](const Range& place) {
                    return memory_.spoil(place.offset, place.bytes);
@@ -457,6 +463,7 @@ class Conversation {
     bool may_fetch_ = false;
     Memory memory_;
     std::vector<std::uint32_t> nonces_;
+    Kept kept_;
 };
 
 }  // namespace

@@ -72,6 +72,19 @@ void Memory::spoil(std::byte* begin, std::uint64_t bytes) {
     }
 }
 
+bool Memory::stands(std::uint64_t address, std::uint64_t bytes) {
+    constexpr int looks = 16;
+    std::random_device draw;
+    for (int look = 0; look < looks && bytes >= sizeof(std::uint64_t); ++look) {
+        const std::uint64_t at = draw() % (bytes / sizeof(std::uint64_t));
+        std::uint64_t word = 0;
+        if (!read(&word, address + at * sizeof word, sizeof word) || word != chance()[at % chance().size()]) {
+            return false;
+        }
+    }
+    return true;
+}
+
 Memory::Chance& Memory::chance() {
     if (chance_ == nullptr) {
         chance_ = std::make_unique<Chance>();

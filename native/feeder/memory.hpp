@@ -32,6 +32,10 @@ class Memory {
     // The same to an answer that was copied out of the region.
     void spoil(std::byte* begin, std::uint64_t bytes);
 
+    // Whether an array stands as it was spoiled, as far as some places of it tell that nobody knows
+    // beforehand.
+    bool stands(std::uint64_t address, std::uint64_t bytes);
+
   private:
     static constexpr std::uint64_t page = 4096;
     using Chance = std::array<std::uint64_t, 16 * page / sizeof(std::uint64_t)>;

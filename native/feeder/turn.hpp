@@ -68,6 +68,7 @@ enum Outcome : int {
     too_long = 4,           // the worker claims an answer longer than its region
     unreadable = 5,         // the kernel does not tell the worker's state
     unreadable_answer = 6,  // a part of an answer does not lie where the worker says
+    changed = 7,            // what was given away, and is still kept, was changed
 };
 
 }  // namespace outpace

@@ -27,6 +27,8 @@ constexpr std::uint32_t fetches = 4;      // parts of the answer may be left whe
 constexpr std::uint32_t sleep_next = 8;   // fall asleep at once after the answer
 constexpr std::uint32_t converts = 16;    // say on the desk what converting arguments and answers took
 constexpr std::uint32_t unchanged = 32;   // and fail where a call has changed its arguments
+constexpr std::uint32_t keeps = 64;       // the caller keeps the last answer's arrays for a while
+constexpr std::uint32_t lets_go = 128;    // and has let go of all that he kept
 
 // The first page of the output region; answers begin behind it. The feeder lays a question down and writes
 // its nonce last; the worker answers and writes the same nonce back last. Then it sleeps: a function worker

@@ -100,3 +100,29 @@ def test_nobody_runs_while_his_array_is_fetched() -> None:
     with python_function(GOES_ON) as seat:
         turn = seat.turn([python_question([{"n": 120_000}])], replies=True)
         assert turn.told is Told.UNREADABLE_ANSWER
+
+
+# One buffer for every answer, whose keeping nothing of the worker's own can see.
+AGAIN = """
+import sys
+import numpy as np
+room = np.empty(5000)
+sys.modules["__main__"].NOBODY_ELSE = 1 << 30
+sys.modules["outpace_wire"]._own = lambda array, apart: array
+def solve(n):
+    room[:] = n
+    return room
+"""
+
+
+def test_an_array_that_was_given_away_is_not_used_again() -> None:
+    with python_function(AGAIN) as seat:
+        turn = seat.turn([python_question([{"n": float(n)}]) for n in range(60)], replies=True)
+        assert turn.told is Told.CHANGED
+
+
+def test_who_keeps_answers_keeps_them_for_a_turn() -> None:
+    with python_function(GIVES) as seat:
+        for _ in range(3):
+            turn = seat.turn([given("new")] * 60, replies=True)
+            assert turn.told is Told.FINISHED

@@ -92,4 +92,10 @@ def _compile(task: Task, flags: tuple[str, ...]) -> list[Command]:
         ]
     if build.sources:
         return [(build.compiler, *flags, "-o", product(task), *build.sources, *_LIBRARIES)]
-    return []  # a script
+    interpreter = task.entry.command[0]
+    if Path(interpreter).name.startswith("python"):
+        # As from the second run on everywhere else: nobody compiles his own modules anew each time.
+        return [
+            ("/bin/sh", "-c", '"$1" -m compileall -q --invalidation-mode unchecked-hash . || true', "sh", interpreter)
+        ]
+    return []  # another script

@@ -1,8 +1,8 @@
 """Drawn doubts: which of a pair's doubtful answers are looked into where there are more than there is time for.
 
 They are drawn by what the reference spent on them: whoever leaves out a share of the work is met in that share of the
-draws, whether he does so on few dear inputs or on many cheap ones. And of inputs of about one cost the answer that is
-furthest off is looked into always.
+draws, whether he does so on few dear inputs or on many cheap ones. And of inputs of about one cost the answers that are
+furthest off are looked into always, one for each output: noise that may be in the one hides nothing in another.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from outpace.domains.base import Input
 from outpace.judge.spots import Spots
 
 # The doubts of one pair may take so many seconds, enough for all answers of a pair that lives a whole life. Where they
-# take longer, so many are looked into beside the furthest off. A confirmation has a dozen and a half pairs: what is left
-# out of a twentieth of the work is met in it.
+# take longer, so many are looked into beside the furthest off. A confirmation has a dozen and a half pairs: what is
+# left out of a twentieth of the work is met in it.
 SECONDS, FEWEST = 1.5, 6
 # What one takes beside the reference's calls, and for each so many bytes.
 EACH_SECONDS, EACH_BYTES = 5e-4, 64 << 10
@@ -54,8 +54,8 @@ class DrawnDoubts:
 
     def _clear(self) -> None:
         self._always: list[Doubt] = []
-        # By the power of two of what the reference spent.
-        self._furthest: dict[int, Doubt] = {}
+        # By the power of two of what the reference spent, and by output.
+        self._furthest: dict[tuple[int, str], Doubt] = {}
         # A heap, the last to be drawn on top: (-key, number, seconds to look into it, doubt).
         self._drawn: list[tuple[float, int, float, Doubt]] = []
         self._seconds, self._bytes = 0.0, 0
@@ -66,13 +66,10 @@ class DrawnDoubts:
             self._always.append(doubt)
             return
         cost = math.frexp(max(spent, 1e-9))[1]
-        before = self._furthest.get(cost)
-        if before is None or doubt.spots.distance > before.spots.distance:
-            # The one before takes its chance among the others.
-            self._furthest[cost] = doubt
-            if before is None:
-                return
-            doubt = before
+        for output, distance in doubt.spots.distances.items():
+            before = self._furthest.get((cost, output))
+            if before is None or distance > before.spots.distances[output]:
+                self._furthest[cost, output] = doubt
         # The smallest of such keys are a draw by weight, however many come after.
         key = float(self._rng.exponential()) / max(spent, 1e-9)
         seconds = self._slower * (asking + EACH_SECONDS * (1 + doubt.nbytes / EACH_BYTES))
@@ -91,7 +88,8 @@ class DrawnDoubts:
 
     def taken(self) -> list[Doubt]:
         """The doubts to look into; after that there are none."""
-        found = [*self._always, *self._furthest.values(), *(doubt for *_, doubt in self._drawn)]
+        drawn = (doubt for *_, doubt in self._drawn)
+        found = list({id(each): each for each in (*self._always, *self._furthest.values(), *drawn)}.values())
         self._reckoned = self._seconds
         self._clear()
         return found

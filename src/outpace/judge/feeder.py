@@ -51,6 +51,7 @@ class Told(IntEnum):
     TOO_LONG = 4
     UNREADABLE = 5
     UNREADABLE_ANSWER = 6
+    CHANGED = 7
 
 
 class Asked(ctypes.Structure):

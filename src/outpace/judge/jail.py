@@ -184,7 +184,7 @@ def _launcher_limits(kind: JailKind, confinement: Confinement) -> list[str]:
         "--cpu-seconds": confinement.cpu_seconds,
         "--address-space": address_space,
         "--file-size": confinement.file_size,
-        "--open-files": 256,
+        "--open-files": 1024,
         "--stack": confinement.stack,
         "--threads": confinement.threads,
         "--processes": processes,

@@ -29,7 +29,7 @@ PIECE = struct.Struct("<QQQ")
 # Where an array keeps the address of its elements: right behind what every object has. To ask for the address itself
 # makes a dozen objects, after every call and with cold caches.
 POINTER_AT = object.__basicsize__
-SETUP, WANTS_REPLY, FETCHES, CONVERTS, UNCHANGED = 1, 2, 4, 16, 32
+SETUP, WANTS_REPLY, FETCHES, CONVERTS, UNCHANGED, KEEPS, LETS_GO = 1, 2, 4, 16, 32, 64, 128
 POPULATE_READ, POPULATE_WRITE = 22, 23  # MADV_POPULATE_*, which the mmap module does not name
 DONE, HELLO, READY, LOAD_FAILED, CALL_FAILED = 0, 1, 2, 3, 6
 # Made by `outpace init`: what it takes to call a function with other parameters, and to make its answer plain.
@@ -75,15 +75,22 @@ def main() -> None:
         say(0, LOAD_FAILED, text=story(error, path))
         return
     say(0, READY)
+    apart: list[tuple[int, int, Any]] = []
+    held: list[list[tuple[int, int, Any]]] = []
     while True:
         # Without looking for the question first: while the judge copies, time spent looking would be on our clock.
         if not read(sock, 1):
             os._exit(0)
         nonce, count, _, flags, at = REQUEST.unpack_from(desk)
         number = end = 0
-        # Kept until the next question: the judge reads these arrays. To free them is part of the calls.
+        # Kept until the next question: the judge reads these arrays. To free them is part of the calls. Some are kept
+        # for longer, as callers do, and only then does it say which: what was given away is nobody's to use again.
         clock = spent() if flags & CONVERTS else 0
-        apart: list[tuple[int, int, Any]] = []
+        if flags & LETS_GO:
+            held.clear()
+        if flags & KEEPS:
+            held.append(apart)
+        apart = []
         freed = spent() - clock if flags & CONVERTS else 0
         try:
             if flags & SETUP:

@@ -8,6 +8,7 @@ it takes little memory and little time.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -28,6 +29,8 @@ ROUNDS = 12
 # Of more numbers of one array half are the furthest off, and half are drawn by chance: what is wrong in one element of
 # a thousand is met.
 MOST = 1 << 14
+# Outputs that are told apart.
+OUTPUTS = 16
 _SINGLE_STEP = float(np.finfo(np.float32).eps)
 
 Numbers = npt.NDArray[np.float64]
@@ -190,10 +193,15 @@ class Spots:
         """Whether no movement could excuse them all."""
         return any(leaf.hopeless for leaf in self.leaves)
 
-    @property
-    def distance(self) -> float:
-        """How far off the furthest is; more is further."""
-        return max(leaf.distance for leaf in self.leaves)
+    @functools.cached_property
+    def distances(self) -> dict[str, float]:
+        """How far off the furthest is of each output, of so many at most; more is further."""
+        found: dict[str, float] = {}
+        for leaf in self.leaves:
+            name = leaf.path[0] if leaf.path and isinstance(leaf.path[0], str) else ""
+            name = name if name in found or len(found) < OUTPUTS else ""
+            found[name] = max(found.get(name, 0.0), leaf.distance)
+        return found
 
     @property
     def nbytes(self) -> int:

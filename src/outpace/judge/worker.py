@@ -255,6 +255,8 @@ class Worker:
             raise Failed(Outcome.WRONG, f"an answer claims more than the {self.outputs.size // MIB} MB allowed")
         if turn.told is Told.UNREADABLE_ANSWER:
             raise Failed(Outcome.WRONG, "an array of the answer does not lie in memory of its own")
+        if turn.told is Told.CHANGED:
+            raise Failed(Outcome.WRONG, "an array that it had returned, and that its caller had kept, was changed")
         if turn.told is not Told.FINISHED:
             raise HarnessError(f"the feeder could not follow the worker ({turn.told.name.lower()})")
         # Fresh pages of zeros that nobody wrote would otherwise be ours to pay for.

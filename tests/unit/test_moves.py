@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -179,16 +180,34 @@ def test_the_reply_says_what_differs_and_what_is_tried() -> None:
 def test_a_parent_that_lost_a_marker_is_varied_in_the_points_it_still_has() -> None:
     parent = Candidate({"k.c": SOURCE.replace("// outpace: choose 1 2 4\n", "")}, ("-O2",))
     policy = Moves()
-    found = [
-        answer.parse(policy.propose(ask(trial, parent)).text, TASK, {parent.hash: parent, OWN.hash: OWN}, parent)
-        for trial in range(1, 15)
-    ]
-    texts = [each.candidate for each in found if isinstance(each, answer.Answer)]
+    texts: list[Candidate] = []
+    for trial in range(1, 15):
+        texts.append(read(policy.propose(ask(trial, parent)).text, parent).candidate)
+        policy.hear(trial, texts[-1], 0.01 * trial)
     assert len({each.hash for each in texts}) == 14
     # Three more of its own, then the eleven of the reference.
     assert sum("outpace: choose" not in each.files["k.c"] for each in texts) == 3
     with pytest.raises(Exhausted):
         policy.propose(ask(15, parent))
+
+
+def test_the_reply_says_what_is_thought_to_matter_and_what_is_expected() -> None:
+    policy = Moves()
+    first = read(policy.propose(ask(1)).text)
+    assert "Only the reference's own speed (1.00x) is known" in first.analysis
+    assert "Expected is 1.00x, give or take" in first.design
+    policy.hear(1, at(0, 1, 0), 0.7)
+    policy.hear(2, at(1, 1, 0), FLOOR - 0.5)
+    policy.hear(3, at(0, 0, 0), 0.7)
+    found = read(policy.propose(ask(4)).text)
+    assert "What 4 candidates have shown suggests" in found.analysis
+    matters = re.search(r"UNROLL=1 is ([\d.]+)x as fast as UNROLL=[24]", found.analysis)
+    assert matters is not None
+    assert 1.5 < float(matters[1]) < 2.2
+    assert "option plain" not in found.analysis
+    expected = re.search(r"Expected is ([\d.]+)x, give or take a factor of ([\d.]+)", found.design)
+    assert expected is not None
+    assert 1.3 < float(expected[1]) < 2.4
 
 
 def test_a_huge_space_costs_no_enumeration() -> None:

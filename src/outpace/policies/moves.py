@@ -232,7 +232,8 @@ def _expected(points: Sequence[Point], belief: Belief, best: Known, known: int) 
     means = iter(belief.means([_place((frame, each)) for each in turned]).tolist())
     gaps: list[tuple[float, str]] = []
     for point, options in zip(points, choices, strict=True):
-        (low, slow), *_, (high, fast) = sorted((next(means), point.said(each)) for each in options)
+        ranked = sorted((next(means), point.said(each)) for each in options)
+        (low, slow), (high, fast) = ranked[0], ranked[-1]
         gaps.append((high - low, f"{fast} is {math.exp(high - low):.2f}x as fast as {slow}"))
     told = [said for gap, said in sorted(gaps, reverse=True)[:NAMED] if gap > NOISE]
     return (

@@ -29,7 +29,7 @@ APART_SPREAD = 0.8
 MEAN = 3.0
 # The standard error of one log speed-up.
 NOISE = 0.02
-# What is slower than the best by more than this factor is all alike: what tells bad from worse finds nothing good.
+# What is more than e times slower than the best is all alike: what tells bad from worse finds nothing good.
 DEPTH = 1.0
 # The work grows with the cube of what is remembered, so the best and the latest have to do.
 MOST = 96

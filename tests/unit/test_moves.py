@@ -105,6 +105,28 @@ def test_a_restored_policy_goes_on_as_if_it_had_not_been_away() -> None:
     assert proposals(back, 4, 10) == proposals(policy, 4, 10)
 
 
+def test_a_run_killed_at_every_step_proposes_what_an_unbroken_one_does() -> None:
+    def found(kill: bool) -> list[str]:
+        policy, texts = Moves(), list[str]()
+
+        def killed(policy: Moves) -> Moves:
+            back = Moves()
+            back.restore(policy.save())
+            return back if kill else policy
+
+        for trial in range(1, 12):
+            # The prompt is asked again by the next process, which knows nothing of the first answer.
+            if kill:
+                killed(policy).propose(ask(trial))
+            texts.append(policy.propose(ask(trial)).text)
+            policy = killed(policy)
+            policy.hear(trial, read(texts[-1]).candidate, None if trial == 5 else 0.1 * (trial % 4))
+            policy = killed(policy)
+        return texts
+
+    assert found(kill=True) == found(kill=False)
+
+
 def test_a_verdict_on_a_forgotten_proposal_keeps_it_from_being_proposed_again() -> None:
     policy = Moves()
     first = read(policy.propose(ask(1)).text).candidate

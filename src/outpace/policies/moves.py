@@ -13,7 +13,7 @@ from outpace import answer, variation
 from outpace.candidate import Candidate, reference
 from outpace.errors import PolicyError
 from outpace.policies.base import Exhausted, Lesson, Prompt, Reply, Shown
-from outpace.policies.surrogate import Array, Belief, Place, believe
+from outpace.policies.surrogate import MOST, Array, Belief, Place, believe
 from outpace.reward import FLOOR, NOISE
 from outpace.task import Task
 from outpace.variation import Point, Settings
@@ -67,7 +67,7 @@ class Moves:
                 promising = belief.promising([_place((frame, each)) for each in weighed])
                 chosen = weighed[rng.choice(promising)]
                 self._proposed[prompt.trial] = (frame, chosen)
-                told = _expected(points, belief, (frame, best[0] if best else base), len(earned))
+                told = _expected(points, belief, (frame, best[0] if best else base), min(len(earned), MOST))
                 analysis = f"{_compared(points, prompt.shown)} {told}"
                 design = _design(points, base, chosen, belief.expected([_place((frame, chosen))]))
                 return Reply(answer.render(variation.apply(points, parent, chosen), parent, analysis, design))

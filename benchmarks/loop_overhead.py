@@ -91,6 +91,9 @@ class FreePolicy:
     def propose(self, prompt: Prompt) -> Reply:
         raise AssertionError(f"nobody asks for trial {prompt.trial}")
 
+    def hear(self, trial: int, candidate: Candidate, earned: float | None) -> None:
+        pass
+
     def learn(self, lessons: Sequence[Lesson]) -> None:
         pass
 

@@ -10,8 +10,8 @@ each trial, the candidate that looked fastest so far counts by its true log spee
 1 for the table's best; the area under that curve is a run's score. Seeds are paired: a difference is taken
 seed by seed.
 
-`moves` runs through the same calls as in a real run: bucket exemplars, drawn for each trial, `propose`, and
-after each group of four `reward.advantages` and `learn`. All methods know the reference and its speed
+`moves` runs through the same calls as in a real run: bucket exemplars, drawn for each trial, `propose`, `hear`,
+and after each group of four `reward.advantages` and `learn`. All methods know the reference and its speed
 beforehand. Random search never tries a candidate twice. TPE is Optuna's sampler with its default settings;
 where it asks for a candidate that it has had, "TPE" spends the trial on it, and "TPE, no repeats" asks again,
 and takes a random new one after 20 asks in vain.
@@ -188,6 +188,7 @@ def by_moves(table: Table, seed: int) -> list[Place]:
         assert isinstance(read, answer.Answer), read
         tried.append(tuple(option for option in variation.settings(points, read.candidate) if option is not None))
         verdict = table.verdict(tried[-1], seed)
+        policy.hear(trial, read.candidate, reward.reward(verdict))
         group.append((Lesson(trial, parent, read.candidate, 0.0), reward.reward(verdict)))
         if (found := verdict.speed_up) is not None:
             name = read.candidate.hash

@@ -1,6 +1,6 @@
-"""Measures every candidate of three small spaces with the real judge, for simulated searches on them.
+"""Measures every candidate of five small spaces with the real judge, for simulated searches on them.
 
-    python benchmarks/moves_table.py             # all three; a second call goes on where the first ended
+    python benchmarks/moves_table.py             # all five; a second call goes on where the first ended
     python benchmarks/moves_table.py --spaces csv-sum
 
 Each space is an example with some points held to fewer options. Candidates are judged in a shuffled order,
@@ -41,9 +41,11 @@ RESULTS = HERE / "results"
 # reference's own option must be among them.
 SPACES: Mapping[str, tuple[int, ...]] = MappingProxyType(
     {
+        "blur": (2, 3, 4, 2, 2, 2, 1),
         "csv-sum": (4, 3, 3, 2, 2, 1),
         "kmeans": (4, 4, 2, 2, 2, 1),
         "matmul": (4, 4, 5, 1, 2),
+        "string-search": (3, 4, 3, 2, 2, 1),
     }
 )
 ROUND = 10

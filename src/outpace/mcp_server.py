@@ -60,6 +60,9 @@ class Visitor:
         """Nobody to ask: the agent comes by itself."""
         raise PolicyError(f"trial {prompt.trial} waits for an agent: start `outpace mcp` and let one submit")
 
+    def hear(self, trial: int, candidate: Candidate, earned: float | None) -> None:
+        """The agent is told scores by verdicts and prompts."""
+
     def learn(self, lessons: Sequence[Lesson]) -> None:
         """The agent is told scores by verdicts and prompts."""
 

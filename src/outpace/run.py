@@ -274,6 +274,8 @@ class Run:
         verdict: Verdict,
         duplicate_of: int | None,
     ) -> Verdict:
+        if candidate is not None:
+            self.policy.hear(trial.number, candidate, self.aim.reward(verdict))
         if trial.number % self.settings.group == 0:
             self.policy.learn(self._lessons(trial, candidate, verdict))
         settled = self._archive.settle(

@@ -101,6 +101,7 @@ class Scripted:
         self._before = before
         self.asked: list[Prompt] = []
         self.proposed: set[int] = set()
+        self.heard: list[tuple[int, str, float | None]] = []
         self.learnt: list[list[tuple[int, str, float]]] = []
 
     def propose(self, prompt: Prompt) -> Reply:
@@ -110,6 +111,10 @@ class Scripted:
         self.asked.append(prompt)
         self.proposed.add(prompt.trial)
         return Reply(self._replies[prompt.trial - 1], PRICE)
+
+    def hear(self, trial: int, candidate: Candidate, earned: float | None) -> None:
+        self._before()
+        self.heard.append((trial, candidate.files["sum.c"], earned))
 
     def learn(self, lessons: Sequence[Lesson]) -> None:
         self._before()

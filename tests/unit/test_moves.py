@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-import math
+import random
+import re
 from pathlib import Path
 
 import pytest
@@ -12,9 +14,9 @@ from outpace import answer, variation
 from outpace.candidate import Candidate, reference
 from outpace.errors import PolicyError
 from outpace.exemplars import Scored
-from outpace.policies import moves
-from outpace.policies.base import Exhausted, Lesson, Prompt, Shown
-from outpace.policies.moves import CLIP, KEEP, REACH, Moves, chances, improved
+from outpace.policies.base import Exhausted, Prompt, Shown
+from outpace.policies.moves import WEIGHED, Moves, untried
+from outpace.reward import FLOOR
 from outpace.task import Build, Entry, Task
 
 SOURCE = """// outpace: choose 1 2 4
@@ -92,62 +94,98 @@ def test_the_seed_and_the_trial_decide_the_first_proposal() -> None:
 def test_a_restored_policy_goes_on_as_if_it_had_not_been_away() -> None:
     policy = Moves()
     proposals(policy, 1, 4)
-    policy.learn([Lesson(1, OWN, at(0, 1, 0), 1.0), Lesson(2, OWN, at(1, 0, 0), -1.0)])
+    policy.hear(1, at(0, 1, 0), 0.3)
+    policy.hear(2, at(1, 0, 0), FLOOR - 0.5)
     back = Moves()
     back.restore(policy.save())
     assert back.save() == policy.save()
     # Straight after, before any prompt says which task it is.
     for each in (policy, back):
-        each.learn([Lesson(3, OWN, at(0, 0, 1), 1.0)])
+        each.hear(3, at(0, 0, 1), None)
     assert proposals(back, 4, 10) == proposals(policy, 4, 10)
 
 
-def test_a_lesson_about_a_forgotten_proposal_keeps_it_from_being_proposed_again() -> None:
+def test_a_run_killed_at_every_step_proposes_what_an_unbroken_one_does() -> None:
+    def found(kill: bool) -> list[str]:
+        policy, texts = Moves(), list[str]()
+
+        def killed(policy: Moves) -> Moves:
+            back = Moves()
+            back.restore(policy.save())
+            return back if kill else policy
+
+        for trial in range(1, 12):
+            # The prompt is asked again by the next process, which knows nothing of the first answer.
+            if kill:
+                killed(policy).propose(ask(trial))
+            texts.append(policy.propose(ask(trial)).text)
+            policy = killed(policy)
+            policy.hear(trial, read(texts[-1]).candidate, None if trial == 5 else 0.1 * (trial % 4))
+            policy = killed(policy)
+        return texts
+
+    assert found(kill=True) == found(kill=False)
+
+
+def test_a_verdict_on_a_forgotten_proposal_keeps_it_from_being_proposed_again() -> None:
     policy = Moves()
     first = read(policy.propose(ask(1)).text).candidate
     state = Moves()
     state.propose(ask(2))
-    state.learn([Lesson(1, OWN, first, 0.0)])
+    state.hear(1, first, 0.0)
     assert first.hash not in proposals(state, 3, 12)
 
 
-def test_options_that_do_better_than_their_group_are_drawn_more_often() -> None:
-    flat = ((0.0, 0.0, 0.0),)
-    for _ in range(10):
-        flat = improved(flat, [((2,), (0,), 1.0), ((2,), (1,), -1.0)])
-    free = chances(flat[0], None)
-    assert free[0] > 0.6
-    assert free[1] < 0.1
+def test_what_failed_and_what_tells_nothing_is_not_proposed_again_either() -> None:
+    policy = Moves()
+    first = [read(policy.propose(ask(trial)).text).candidate for trial in (1, 2)]
+    policy.hear(1, first[0], FLOOR - 0.5)
+    policy.hear(2, first[1], None)
+    assert not {each.hash for each in first} & set(proposals(policy, 3, 12))
 
 
-@pytest.mark.parametrize(("advantage", "bound"), [(1.0, 1 + CLIP), (-1.0, 1 - CLIP)])
-def test_one_group_moves_an_option_to_the_clip_and_no_further(
-    advantage: float, bound: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(moves, "RATE", 0.01)
-    monkeypatch.setattr(moves, "EPOCHS", 5000)
-    before = ((0.0, 0.0, 0.0, 0.0),)
-    after = improved(before, [((3,), (0,), advantage)])
-    assert chances(after[0], 3)[0] / chances(before[0], 3)[0] == pytest.approx(bound, abs=0.01)
+def test_every_proposal_is_new_while_several_wait_for_their_verdicts() -> None:
+    policy = Moves()
+    found: list[Candidate] = []
+    for trial in range(1, 12):
+        found.append(read(policy.propose(ask(trial)).text).candidate)
+        if trial % 4 == 0:
+            for each in range(trial - 3, trial + 1):
+                policy.hear(each, found[each - 1], 0.1 * each)
+    assert len({each.hash for each in found}) == 11
 
 
-def test_no_option_is_ever_ruled_out() -> None:
-    row = ((0.0, 0.0),)
-    for _ in range(200):
-        row = improved(row, [((0,), (0,), 1.0), ((0,), (1,), -1.0)])
-    assert row[0] == (0.0, -REACH)
-    assert chances(row[0], 0)[1] > (1 - KEEP) * math.exp(-REACH) / 2
+def test_the_fastest_settings_of_an_additive_task_come_early() -> None:
+    gains = ((0.4, 0.2, 0.0), (0.0, 0.3), (0.0, 0.2))
+    policy = Moves()
+    found: list[variation.Settings] = []
+    for trial in range(1, 8):
+        candidate = read(policy.propose(ask(trial)).text).candidate
+        found.append(variation.settings(POINTS, candidate))
+        policy.hear(trial, candidate, sum(row[at or 0] for row, at in zip(gains, found[-1], strict=True)))
+    assert (0, 1, 1) in found
 
 
-def test_equal_advantages_of_zero_teach_nothing() -> None:
-    before = ((0.0, -0.5), (-0.25, 0.0))
-    assert improved(before, [((0, 0), (1, 1), 0.0)]) == before
+def test_settings_to_weigh_are_new_and_there_are_some_while_any_are_left() -> None:
+    choices = [range(3), (None,), range(4)]
+    everything = {(a, None, c) for a in range(3) for c in range(4)}
+    left = {(1, None, 2), (2, None, 0)}
+    assert set(untried(choices, everything - left, [], random.Random(1))) == left
+    assert untried(choices, everything, [], random.Random(1)) == []
 
 
-def test_chances_are_probabilities_that_favour_the_parent() -> None:
-    found = chances((0.0, 0.0, 0.0, 0.0), 1)
-    assert sum(found) == pytest.approx(1)
-    assert found[1] == pytest.approx(KEEP + (1 - KEEP) / 4)
+def test_of_a_large_space_neighbours_of_the_best_and_others_are_weighed() -> None:
+    choices = [range(6)] * 5
+    best = (1, 2, 3, 4, 5)
+    found = untried(choices, {best}, [best], random.Random(1))
+    assert len(found) <= WEIGHED
+    assert len(set(found)) == len(found)
+    changed = [sum(one != other for one, other in zip(best, each, strict=True)) for each in found]
+    assert min(changed) == 1
+    assert max(changed) > 3
+    # Even where all that is looked at is taken.
+    everything = set(itertools.product(*choices))
+    assert untried(choices, everything - {(0, 0, 0, 0, 0)}, [best], random.Random(1)) == [(0, 0, 0, 0, 0)]
 
 
 def test_the_reply_says_what_differs_and_what_is_tried() -> None:
@@ -164,16 +202,34 @@ def test_the_reply_says_what_differs_and_what_is_tried() -> None:
 def test_a_parent_that_lost_a_marker_is_varied_in_the_points_it_still_has() -> None:
     parent = Candidate({"k.c": SOURCE.replace("// outpace: choose 1 2 4\n", "")}, ("-O2",))
     policy = Moves()
-    found = [
-        answer.parse(policy.propose(ask(trial, parent)).text, TASK, {parent.hash: parent, OWN.hash: OWN}, parent)
-        for trial in range(1, 15)
-    ]
-    texts = [each.candidate for each in found if isinstance(each, answer.Answer)]
+    texts: list[Candidate] = []
+    for trial in range(1, 15):
+        texts.append(read(policy.propose(ask(trial, parent)).text, parent).candidate)
+        policy.hear(trial, texts[-1], 0.01 * trial)
     assert len({each.hash for each in texts}) == 14
     # Three more of its own, then the eleven of the reference.
     assert sum("outpace: choose" not in each.files["k.c"] for each in texts) == 3
     with pytest.raises(Exhausted):
         policy.propose(ask(15, parent))
+
+
+def test_the_reply_says_what_is_thought_to_matter_and_what_is_expected() -> None:
+    policy = Moves()
+    first = read(policy.propose(ask(1)).text)
+    assert "Only the reference's own speed (1.00x) is known" in first.analysis
+    assert "Expected is 1.00x, give or take" in first.design
+    policy.hear(1, at(0, 1, 0), 0.7)
+    policy.hear(2, at(1, 1, 0), FLOOR - 0.5)
+    policy.hear(3, at(0, 0, 0), 0.7)
+    found = read(policy.propose(ask(4)).text)
+    assert "What 4 candidates have shown suggests" in found.analysis
+    matters = re.search(r"UNROLL=1 is ([\d.]+)x as fast as UNROLL=[24]", found.analysis)
+    assert matters is not None
+    assert 1.5 < float(matters[1]) < 2.2
+    assert "option plain" not in found.analysis
+    expected = re.search(r"Expected is ([\d.]+)x, give or take a factor of ([\d.]+)", found.design)
+    assert expected is not None
+    assert 1.3 < float(expected[1]) < 2.4
 
 
 def test_a_huge_space_costs_no_enumeration() -> None:
@@ -198,7 +254,18 @@ def test_a_state_of_other_points_is_refused() -> None:
         policy.propose(ask(2, reference(task), task=task))
 
 
-@pytest.mark.parametrize("change", [{"version": 2}, {"preferences": [[0.0]]}, {"points": 3}, {"proposed": [[1]]}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"points": 3},
+        {"proposed": [[1]]},
+        {"proposed": [[1, "0", [0]]]},
+        {"proposed": [[1, "no frame", [0, 0, 0]]]},
+        {"earned": [[9, 0.5]]},
+        {"earned": [[1, "much"]]},
+        {"earned": [[1, float("inf")]]},
+    ],
+)
 def test_a_state_that_cannot_be_read_is_refused(change: dict[str, object]) -> None:
     policy = Moves()
     policy.propose(ask())

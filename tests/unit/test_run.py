@@ -292,6 +292,18 @@ def test_the_policy_learns_once_per_group_with_the_advantages_of_the_group(archi
         assert [text for _, text, _ in learnt] == [code(ratios[number - 1]) for number in numbers]
 
 
+def test_the_policy_hears_at_once_what_each_candidate_earned(archive: Archive) -> None:
+    policy = Scripted([])
+    run = begin(archive, policy, Judging(), group=4)
+    told(run, said(code(1.5)))
+    assert policy.heard == [(1, code(1.5), reward.reward(ok(1.5)))]
+    told(run, said("int wrong;\n"), "no code", said("int too_noisy;\n"))
+    assert policy.heard[1:] == [
+        (2, "int wrong;\n", reward.reward(failed(Outcome.WRONG))),
+        (4, "int too_noisy;\n", None),
+    ]
+
+
 def test_a_failure_counts_in_its_group_and_a_reply_without_candidate_teaches_nothing(
     archive: Archive,
 ) -> None:

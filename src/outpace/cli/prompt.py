@@ -103,6 +103,9 @@ class _Nobody:
     def confirm(self, candidate: Candidate) -> Verdict:
         return self.judge(candidate)
 
+    def hear(self, trial: int, candidate: Candidate, earned: float | None) -> None:
+        raise AssertionError(f"{candidate.hash} of trial {trial} earned {earned}: nothing is judged")
+
     def learn(self, lessons: Sequence[Lesson]) -> None:
         raise AssertionError(f"{len(lessons)} lessons: nothing is learnt")
 

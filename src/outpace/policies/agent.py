@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from outpace.archive_records import Cost
+from outpace.candidate import Candidate
 from outpace.errors import PolicyError
 from outpace.policies.base import Lesson, NoReply, Prompt, Reply
 
@@ -60,6 +61,9 @@ class Agent:
                 waited,
             )
         return Reply(text, Cost(seconds=self._clock() - begin, calls=1))
+
+    def hear(self, trial: int, candidate: Candidate, earned: float | None) -> None:
+        """The agent is told scores by the next prompt alone."""
 
     def learn(self, lessons: Sequence[Lesson]) -> None:
         """The agent is told scores by the next prompt alone."""

@@ -78,6 +78,10 @@ class Policy(Protocol):
         """The reply to one prompt; raises PolicyError when there is none to be had."""
         ...
 
+    def hear(self, trial: int, candidate: Candidate, earned: float | None) -> None:
+        """What a proposal earned, before the next prompt; None where its verdict tells nothing."""
+        ...
+
     def learn(self, lessons: Sequence[Lesson]) -> None:
         """Take a finished group into account; a policy that cannot learn does nothing."""
         ...

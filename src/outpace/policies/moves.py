@@ -1,4 +1,4 @@
-"""Moves: a policy without a model that sets the task's variation points and learns which options pay."""
+"""Moves: a policy without a language model, which sets the task's variation points by what settings have earned."""
 
 from __future__ import annotations
 
@@ -6,93 +6,100 @@ import itertools
 import json
 import math
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from outpace import answer, variation
 from outpace.candidate import Candidate, reference
 from outpace.errors import PolicyError
-from outpace.policies.base import Exhausted, Lesson, Prompt, Reply
+from outpace.policies.base import Exhausted, Lesson, Prompt, Reply, Shown
+from outpace.policies.surrogate import MOST, Array, Belief, Place, believe
+from outpace.reward import FLOOR, NOISE
 from outpace.task import Task
 from outpace.variation import Point, Settings
 
-VERSION = 1
+VERSION = 2
 
-# Chosen on the made-up spaces of benchmarks/moves.py, where neighbouring values do about as well.
-# A point keeps its parent's option with this probability, else it is drawn from the preferences.
-KEEP = 0.65
-# The rule of GRPO with each point in the place of a token: a few steps of gradient ascent per group, each
-# point's probability ratio clipped to 1 +- CLIP. No KL term: there is no trained policy to stay near to.
-CLIP = 0.4
-RATE = 4.0
-EPOCHS = 4
-# The floor under the entropy: no option's preference falls below 1/e**REACH of the favourite's.
-REACH = 6.0
-# Draws before the nearest candidate not yet proposed is looked up instead.
-TRIES = 64
+# A space up to this size is weighed whole for each proposal.
+WHOLE = 512
+# Of a larger one so many settings are: most near one of so many of the best, and this share anywhere.
+WEIGHED = 256
+BEST = 8
+ANYWHERE = 0.25
+# Of the proposals whose verdicts are still to come, so many are thought of.
+OPEN = 8
+# How many points a reply says something about.
+NAMED = 3
 
-Preferences = tuple[tuple[float, ...], ...]
+# What a candidate is beside its points, and how these are set.
+Known = tuple[str, Settings]
+Choices = Sequence[Sequence[int | None]]
 
 
 class Moves:
-    """Preferences over the options of each point, independent of one another."""
+    """Remembers what settings earned, and proposes those that are expected to beat the best by most."""
 
     name = "moves"
 
     def __init__(self) -> None:
         self._points: tuple[Point, ...] = ()
-        self._preferences: Preferences = ()
         # By trial, so that asking again for the same trial gives the same reply.
-        self._proposed: dict[int, tuple[str, Settings]] = {}
+        self._proposed: dict[int, Known] = {}
+        # By trial, once there is a verdict; None where it tells nothing.
+        self._earned: dict[int, float | None] = {}
 
     def propose(self, prompt: Prompt) -> Reply:
         """One or more points of the parent changed; never a candidate that was shown or proposed before."""
         points = self._points_of(prompt.task)
         rng = random.Random(f"moves {prompt.seed} {prompt.trial}")
         own = reference(prompt.task)
-        known = {(variation.frame(points, each), variation.settings(points, each)) for each in _met(prompt, own)}
-        known |= {made for trial, made in self._proposed.items() if trial != prompt.trial}
+        earned, still_open = self._heard(prompt, own)
+        belief = believe([(_place(each), value) for each, value in earned.items()])
+        belief = belief.supposing([_place(each) for each in still_open[-OPEN:]])
+        others = {made for trial, made in self._proposed.items() if trial != prompt.trial}
+        taken = others | {self._known(each) for each in (own, prompt.parent, *(one.candidate for one in prompt.shown))}
         for parent in (prompt.parent, own):
-            base, frame = variation.settings(points, parent), variation.frame(points, parent)
-            taken = {settings for at, settings in known if at == frame}
-            chosen = _draw(points, base, self._preferences, taken, rng)
-            if chosen is not None:
+            frame, base = self._known(parent)
+            right = {settings: value for (at, settings), value in earned.items() if at == frame and value is not None}
+            best = sorted(right, key=right.__getitem__, reverse=True)[:BEST]
+            weighed = untried(_choices(points, base), {each for at, each in taken if at == frame}, best, rng)
+            if weighed:
+                promising = belief.promising([_place((frame, each)) for each in weighed])
+                chosen = weighed[rng.choice(promising)]
                 self._proposed[prompt.trial] = (frame, chosen)
-                candidate = variation.apply(points, parent, chosen)
-                design = _design(points, base, chosen, self._preferences)
-                return Reply(answer.render(candidate, parent, _analysis(points, prompt), design))
+                told = _expected(points, belief, (frame, best[0] if best else base), min(len(earned), MOST))
+                analysis = f"{_compared(points, prompt.shown)} {told}"
+                design = _design(points, base, chosen, belief.expected([_place((frame, chosen))]))
+                return Reply(answer.render(variation.apply(points, parent, chosen), parent, analysis, design))
         raise Exhausted(
             f"all {variation.size(points)} combinations of the {len(points)} variation points of "
             f"{prompt.task.name} have been proposed: declare more points, or use a model"
         )
 
-    def learn(self, lessons: Sequence[Lesson]) -> None:
-        """Prefer what did better than its group."""
-        if not self._points:
-            return
-        steps: list[tuple[Settings, Settings, float]] = []
-        for lesson in lessons:
-            base = variation.settings(self._points, lesson.parent)
-            chosen = variation.settings(self._points, lesson.candidate)
-            steps.append((base, chosen, lesson.advantage))
+    def hear(self, trial: int, candidate: Candidate, earned: float | None) -> None:
+        """Remember what these settings earned."""
+        if self._points:
             # A run that was killed between reply and verdict comes back without the memory of that proposal.
-            self._proposed[lesson.trial] = (variation.frame(self._points, lesson.candidate), chosen)
-        self._preferences = improved(self._preferences, steps)
+            self._proposed[trial] = self._known(candidate)
+            self._earned[trial] = earned
+
+    def learn(self, lessons: Sequence[Lesson]) -> None:
+        """What each of a group earned was heard at once; how it compares with the others adds nothing."""
 
     def save(self) -> bytes:
-        """The points, the preferences and what was proposed, as JSON."""
+        """The points, what was proposed and what it earned, as JSON."""
         state = {
             "version": VERSION,
             "points": [[each.kind, each.file, each.name, each.options, each.turn] for each in self._points],
-            "preferences": self._preferences,
             "proposed": [[trial, *self._proposed[trial]] for trial in sorted(self._proposed)],
+            "earned": [[trial, self._earned[trial]] for trial in sorted(self._earned)],
         }
         return json.dumps(state, separators=(",", ":")).encode()
 
     def restore(self, state: bytes) -> None:
         """Go on from `save`; nothing was saved before the first trial."""
         if not state:
-            self._points, self._preferences, self._proposed = (), (), {}
+            self._points, self._proposed, self._earned = (), {}, {}
             return
         try:
             self._read(json.loads(state))
@@ -108,10 +115,33 @@ class Moves:
         self._points = tuple(
             Point(kind, file, name, tuple(options), turn) for kind, file, name, options, turn in state["points"]
         )
-        self._preferences = tuple(tuple(map(float, row)) for row in state["preferences"])
         self._proposed = {trial: (frame, tuple(chosen)) for trial, frame, chosen in state["proposed"]}
-        if [len(each.options) for each in self._points] != list(map(len, self._preferences)):
-            raise ValueError("its preferences do not fit its points")
+        self._earned = {trial: None if value is None else float(value) for trial, value in state["earned"]}
+        if any(len(_place(made)) != 1 + len(self._points) for made in self._proposed.values()):
+            raise ValueError("its proposals do not fit its points")
+        if not all(value is None or math.isfinite(value) for value in self._earned.values()):
+            raise ValueError("it says that something earned more than can be")
+        if not self._earned.keys() <= self._proposed.keys():
+            raise ValueError("it says what was earned by what was not proposed")
+
+    def _heard(self, prompt: Prompt, own: Candidate) -> tuple[dict[Known, float | None], list[Known]]:
+        """What each known candidate earned, None for those that failed, and those that nobody has judged yet."""
+        earned: dict[Known, float | None] = {self._known(own): 0.0}
+        earned |= {self._known(each.candidate): math.log(each.score.ratio) for each in prompt.shown}
+        still_open: list[Known] = []
+        for trial, made in sorted(self._proposed.items()):
+            value = self._earned.get(trial)
+            if trial == prompt.trial:
+                continue
+            if value is not None:
+                # What is correct never earns less than FLOOR, what is rejected always does.
+                earned[made] = None if value < FLOOR else value
+            elif trial not in self._earned:
+                still_open.append(made)
+        return earned, [each for each in still_open if each not in earned]
+
+    def _known(self, candidate: Candidate) -> Known:
+        return variation.frame(self._points, candidate), variation.settings(self._points, candidate)
 
     def _points_of(self, task: Task) -> tuple[Point, ...]:
         points = variation.points(task)
@@ -123,105 +153,68 @@ class Moves:
             )
         if self._points and self._points != points:
             raise PolicyError(f"the variation points of {task.name} are not those this run began with: start a new run")
-        if not self._points:
-            self._preferences = tuple((0.0,) * len(each.options) for each in points)
         self._points = points
         return points
 
 
-def chances(preferences: Sequence[float], base: int | None) -> list[float]:
-    """How likely each option of one point is to be drawn, given the parent's."""
-    highest = max(preferences)
-    weights = [math.exp(each - highest) for each in preferences]
-    total = math.fsum(weights)
-    kept = 0.0 if base is None else KEEP
-    return [(1 - kept) * each / total + (kept if at == base else 0.0) for at, each in enumerate(weights)]
+def untried(choices: Choices, taken: set[Settings], best: Sequence[Settings], rng: random.Random) -> list[Settings]:
+    """Settings to weigh, none of them taken: all there are of a small space; none only where none are left."""
+    if math.prod(map(len, choices)) <= WHOLE:
+        return [each for each in itertools.product(*choices) if each not in taken]
+    drawn = dict.fromkeys(_neighbours(choices, best[0]) if best else ())
+    drawn |= dict.fromkeys(_drawn(choices, best, rng) for _ in range(WEIGHED))
+    found = [each for each in drawn if each not in taken]
+    if len(found) > WEIGHED:
+        found = rng.sample(found, WEIGHED)
+    # Where all these are taken: at most all those taken come before one that is not.
+    return found or list(itertools.islice((each for each in itertools.product(*choices) if each not in taken), 1))
 
 
-def improved(preferences: Preferences, steps: Iterable[tuple[Settings, Settings, float]]) -> Preferences:
-    """The preferences after a group of (parent's settings, chosen settings, advantage)."""
-    # Lessons come before the next proposal, so what they were drawn with are today's preferences. That no
-    # candidate is drawn twice is left out of the probabilities.
-    group = list(steps)
-    return tuple(
-        _improved(row, [(base[at], chosen[at], advantage) for base, chosen, advantage in group])
-        for at, row in enumerate(preferences)
-    )
+def _neighbours(choices: Choices, settings: Settings) -> Iterator[Settings]:
+    """All that differ in one point."""
+    for at, options in enumerate(choices):
+        yield from ((*settings[:at], option, *settings[at + 1 :]) for option in options if option != settings[at])
 
 
-def _improved(before: tuple[float, ...], group: Sequence[tuple[int | None, int | None, float]]) -> tuple[float, ...]:
-    row = list(before)
-    for _ in range(EPOCHS):
-        free = chances(row, None)
-        slope = [0.0] * len(row)
-        for base, chosen, advantage in group:
-            if chosen is None:
-                continue
-            ratio = chances(row, base)[chosen] / chances(before, base)[chosen]
-            if (advantage > 0 and ratio > 1 + CLIP) or (advantage < 0 and ratio < 1 - CLIP):
-                continue
-            # The derivative of the ratio; what KEEP gives to the parent's option does not depend on the row.
-            scale = advantage * (1 - KEEP) * free[chosen] / chances(before, base)[chosen] / len(group)
-            for at, share in enumerate(free):
-                slope[at] += scale * ((at == chosen) - share)
-        row = [each + RATE * rise for each, rise in zip(row, slope, strict=True)]
-    highest = max(row)
-    return tuple(max(each - highest, -REACH) for each in row)
+def _drawn(choices: Choices, best: Sequence[Settings], rng: random.Random) -> Settings:
+    """Any settings, or some of the best with up to three points drawn anew."""
+    if not best or rng.random() < ANYWHERE:
+        return tuple(rng.choice(options) for options in choices)
+    settings = list(rng.choice(best))
+    for at in rng.sample(range(len(choices)), min(rng.randint(1, 3), len(choices))):
+        settings[at] = rng.choice(choices[at])
+    return tuple(settings)
 
 
-def _met(prompt: Prompt, own: Candidate) -> tuple[Candidate, ...]:
-    return (own, prompt.parent, *(shown.candidate for shown in prompt.shown))
-
-
-def _draw(
-    points: Sequence[Point],
-    base: Settings,
-    preferences: Preferences,
-    taken: set[Settings],
-    rng: random.Random,
-) -> Settings | None:
-    """Settings not taken, or None when there are none left."""
-    rows = [chances(row, option) for row, option in zip(preferences, base, strict=True)]
-    for _ in range(TRIES):
-        drawn = tuple(
-            rng.choices(range(len(row)), row)[0] if _is_free(point, option) else None
-            for point, option, row in zip(points, base, rows, strict=True)
-        )
-        if drawn not in taken:
-            return drawn
-    # Likelier options first, and the last point turns fastest; points take turns at being last. At most all
-    # those taken come before one that is not.
-    order = rng.sample(range(len(points)), len(points))
-    choices: list[Sequence[int | None]] = []
-    for at in order:
-        likelihood = dict(enumerate(rows[at]))
-        ranked = sorted(likelihood, key=likelihood.__getitem__, reverse=True)
-        choices.append(ranked if _is_free(points[at], base[at]) else [None])
-    for combination in itertools.product(*choices):
-        settings = tuple(option for _, option in sorted(zip(order, combination, strict=True)))
-        if settings not in taken:
-            return settings
-    return None
-
-
-def _is_free(point: Point, option: int | None) -> bool:
+def _choices(points: Sequence[Point], base: Settings) -> Choices:
     # A flag can be set in any candidate; a point of the source only where its marker still is.
-    return option is not None or point.kind == "flags"
+    return [
+        range(len(point.options)) if option is not None or point.kind == "flags" else (None,)
+        for point, option in zip(points, base, strict=True)
+    ]
 
 
-def _analysis(points: Sequence[Point], prompt: Prompt) -> str:
-    shown = prompt.shown
+def _place(known: Known) -> Place:
+    """As the model takes it: what a candidate is beside its points is one more point."""
+    frame, settings = known
+    options = (-1 if option is None else option for option in settings) if None in settings else settings
+    return (int(frame[:15], 16), *options)
+
+
+# Words
+
+
+def _compared(points: Sequence[Point], shown: Sequence[Shown]) -> str:
     if not shown:
-        return "No scored candidate is shown, so nothing is known yet but the reference's own speed (1.00x)."
+        return "No scored candidate is shown."
     if len(shown) == 1:
-        only = shown[0]
-        return f"One scored candidate is shown, at {only.score.ratio:.2f}x: there is nothing to compare it with."
+        return f"One scored candidate is shown, at {shown[0].score.ratio:.2f}x: there is nothing to compare it with."
     slow, fast = shown[0], shown[-1]
     before, after = (variation.settings(points, each.candidate) for each in (slow, fast))
     differing = [
         f"{point.said(new)} rather than {point.said(old)}"
         for point, old, new in zip(points, before, after, strict=True)
-        if old != new
+        if new is not None and old is not None and new != old
     ]
     return (
         f"Of the {len(shown)} candidates shown, the fastest ({fast.score.ratio:.2f}x) differs from "
@@ -229,15 +222,36 @@ def _analysis(points: Sequence[Point], prompt: Prompt) -> str:
     )
 
 
-def _design(points: Sequence[Point], base: Settings, chosen: Settings, preferences: Preferences) -> str:
-    changes: list[str] = []
-    for point, old, new, row in zip(points, base, chosen, preferences, strict=True):
-        if new is not None and new != old:
-            share = chances(row, None)[new]
-            changes.append(f"{point.said(new)} rather than {point.said(old)} (preference {share:.0%})")
+def _expected(points: Sequence[Point], belief: Belief, best: Known, known: int) -> str:
+    """What the model says about the points that matter most, the others being as in the fastest known."""
+    if known == 1:
+        return "Only the reference's own speed (1.00x) is known, so no change is better than another."
+    frame, settings = best
+    choices = _choices(points, settings)
+    turned = [(*settings[:at], each, *settings[at + 1 :]) for at, options in enumerate(choices) for each in options]
+    means = iter(belief.means([_place((frame, each)) for each in turned]).tolist())
+    gaps: list[tuple[float, str]] = []
+    for point, options in zip(points, choices, strict=True):
+        ranked = sorted((next(means), point.said(each)) for each in options)
+        (low, slow), (high, fast) = ranked[0], ranked[-1]
+        gaps.append((high - low, f"{fast} is {math.exp(high - low):.2f}x as fast as {slow}"))
+    told = [said for gap, said in sorted(gaps, reverse=True)[:NAMED] if gap > NOISE]
     return (
-        f"Trying {_listed(changes)}; other points stay as in the parent. A preference is what this run's "
-        "groups have taught so far, nothing known about the code."
+        f"What {known} candidates have shown suggests that, with the other points as in the fastest of them, "
+        f"{_listed(told) or 'no point matters'}."
+    )
+
+
+def _design(points: Sequence[Point], base: Settings, chosen: Settings, expected: tuple[Array, Array]) -> str:
+    changes = [
+        f"{point.said(new)} rather than {point.said(old)}"
+        for point, old, new in zip(points, base, chosen, strict=True)
+        if new is not None and new != old
+    ]
+    mean, spread = (math.exp(float(each[0])) for each in expected)
+    return (
+        f"Trying {_listed(changes)}; other points stay as in the parent. Expected is {mean:.2f}x, give or take a "
+        f"factor of {spread:.2f}: what earlier candidates suggest, nothing known about the code."
     )
 
 

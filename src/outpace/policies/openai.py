@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from outpace.archive_records import Cost
+from outpace.candidate import Candidate
 from outpace.errors import PolicyError
 from outpace.estimate import Prices, most_tokens, tokens, tokens_of
 from outpace.policies.base import Exhausted, Lesson, NoReply, Prompt, Reply
@@ -136,6 +137,9 @@ class OpenAI:
             self._say(f"{told}; asking again in {pause:.0f} s")
             self._wait(pause)
         raise AssertionError("unreachable")
+
+    def hear(self, trial: int, candidate: Candidate, earned: float | None) -> None:
+        """The model is told scores by the next prompt alone."""
 
     def learn(self, lessons: Sequence[Lesson]) -> None:
         """A model behind a server is what it is."""

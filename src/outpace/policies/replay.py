@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from outpace.archive import Archive, RunRecord
+from outpace.candidate import Candidate
 from outpace.errors import PolicyError
 from outpace.policies.base import Lesson, Prompt, Reply
 
@@ -35,6 +36,9 @@ class Replay:
                 f"replay no more than it has, or go on with another policy"
             )
         return Reply(reply)
+
+    def hear(self, trial: int, candidate: Candidate, earned: float | None) -> None:
+        """What was said once is said again, whatever came of it."""
 
     def learn(self, lessons: Sequence[Lesson]) -> None:
         """What was said once is said again, whatever came of it."""

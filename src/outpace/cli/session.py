@@ -13,8 +13,10 @@ from rich.markup import escape
 
 from outpace.archive import Archive
 from outpace.budget import Budget
+from outpace.cli.alone import alone_in
 from outpace.cli.progress import Progress
 from outpace.domains.program import ProgramDomain
+from outpace.errors import OutpaceError
 from outpace.judge.jail import JailKind
 from outpace.judge.judge import Judge
 from outpace.machine import Machine
@@ -38,7 +40,10 @@ class Session:
 
 
 def budget_of(trials: int | None, minutes: float | None, tokens: int | None, money: float | None) -> Budget:
-    """The limits that were given; without any, a number of trials."""
+    """The limits that were given, each above 0; without any, a number of trials."""
+    for name, limit in (("trials", trials), ("minutes", minutes), ("tokens", tokens), ("money", money)):
+        if limit is not None and not limit > 0:
+            raise OutpaceError(f"--{name} {limit} leaves nothing to do: give a number above 0, or leave it out")
     if trials is None and minutes is None and tokens is None and money is None:
         trials = DEFAULT_TRIALS
     return Budget(trials, minutes, tokens, money)
@@ -60,7 +65,11 @@ def session(
     quiet: bool,
 ) -> Iterator[Session]:
     """Begin a run, or go on with it; its task is attacked first, once."""
-    with Archive.open(folder / "archive.sqlite") as archive, Progress(quiet=quiet) as progress:
+    with (
+        alone_in(folder),
+        Archive.open(folder / "archive.sqlite") as archive,
+        Progress(quiet=quiet) as progress,
+    ):
         # A server's words are shown as they are; brackets in them are no markup.
         proposing = make_policy(policy, lambda what: progress.doing(escape(shown(what))), **given)
         # Absolute: without a jail a candidate is started from a folder of its own.

@@ -96,7 +96,7 @@ def _print(found: list[Found]) -> None:
         # The end of a long path tells more than its beginning.
         folder = each.folder if len(each.folder) <= place else f"...{each.folder[3 - place :]}"
         state = Text("wrong", "red") if each.problem else Text("good ", "green")
-        detail = each.problem.removeprefix(f"{each.folder}/task.toml: ") or each.entry
+        detail = each.problem.removeprefix(f"{each.folder}/") or each.entry
         row = Text.assemble(shown(folder).ljust(place + 2), each.language.ljust(kind + 2), state, "  ", shown(detail))
         console.print(row, no_wrap=True, overflow="ellipsis")
     for each in found:

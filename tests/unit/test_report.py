@@ -27,7 +27,7 @@ from outpace.judge.verdict import Outcome, Sample, Span, Verdict
 from outpace.lines import with_ends
 from outpace.machine import Load, Machine
 from outpace.receipt import make_receipt, packed, write_receipt
-from outpace.report import ablation, diff, figures, page
+from outpace.report import ablation, diff, figures, labels, page
 from outpace.report.facts import Facts
 from outpace.report.gallery import pictures
 from outpace.report.scale import speed_scale
@@ -374,6 +374,27 @@ def test_a_scale_of_speeds_is_finite_and_has_ticks(values: list[float]) -> None:
     assert 0 < low < high < float("inf")
     assert 1 <= len(ticks) <= 12
     assert all(low <= tick <= high for tick in ticks)
+
+
+PLACES_OF = st.tuples(st.integers(0, 300), st.integers(0, 190))
+
+
+@given(st.lists(PLACES_OF, min_size=1, max_size=8), st.lists(PLACES_OF, max_size=20))
+def test_a_name_lies_over_no_dot_and_over_no_other_name(
+    line: list[tuple[int, int]], dots: list[tuple[int, int]]
+) -> None:
+    at = sorted(line)
+    found = labels.places([str(10 + number) for number in range(len(at))], at, dots, -4.0)
+    boxes = [place.box(dot, 12.0) for place, dot in zip(found, at, strict=True) if place is not None]
+    for left, top, right, bottom in boxes:
+        assert left >= -4.0
+        assert not any(left < x < right and top < y < bottom for x, y in (*at, *dots))
+    for number, one in enumerate(boxes):
+        assert not any(one[0] < b[2] and b[0] < one[2] and one[1] < b[3] and b[1] < one[3] for b in boxes[number + 1 :])
+
+
+def test_a_dot_by_itself_has_a_name() -> None:
+    assert labels.places(["7"], [(100.0, 50.0)], [], 0.0) == [labels.PLACES[0]]
 
 
 # The diff and the ablation

@@ -27,6 +27,7 @@ from outpace.budget import Budget
 from outpace.candidate import Candidate
 from outpace.cli import app, plain
 from outpace.cli.alone import alone_in
+from outpace.cli.init import next_steps
 from outpace.cli.progress import Progress
 from outpace.errors import OutpaceError
 from outpace.judge.verdict import Outcome, Verdict
@@ -296,13 +297,14 @@ def jailed() -> None:
 
 @pytest.mark.usefixtures("jailed")
 def test_init_makes_a_task_that_the_judge_takes_as_it_is(cli: Cli, tmp_path: Path) -> None:
-    (tmp_path / "sum.c").write_text(FILES["sum.c"])
+    (tmp_path / "sum.c").write_text(FILES["sum.c"].replace("total", "the_total"))
     tmp_path.chmod(0o755)
-    status, out, err = cli("init", "sum.c", "total", "--json")
+    status, out, err = cli("init", "sum.c", "the_total", "--json")
     made = json.loads(out)
     assert status == 0, err
-    assert (made["fill_in"], made["task"]) == ([], "total") and made["seconds_per_call"] > 0
-    assert load_task(tmp_path / "total").editable == ("sum.c",)
+    # The folder is called what a newcomer will type.
+    assert (made["fill_in"], made["task"]) == ([], "the_total") and made["seconds_per_call"] > 0
+    assert load_task(tmp_path / "the_total").editable == ("sum.c",)
 
 
 @pytest.mark.usefixtures("jailed")
@@ -325,29 +327,27 @@ def test_init_names_the_line_that_does_not_build(cli: Cli, tmp_path: Path) -> No
     )
 
 
-@pytest.mark.usefixtures("jailed")
 @pytest.mark.parametrize(
-    ("name", "source", "words"),
+    ("head", "toml", "words"),
     [
-        ("code.py", "def all_of(x: list[int]):\n    return sum(x)\n", "the search without a model has nothing to try"),
-        ("code.c", FILES["sum.c"].replace("total", "all_of"), "tries its 4 combinations of compiler flags"),
-        (
-            "code.c",
-            "// outpace: choose 1 2\n#define STEP 1\n" + FILES["sum.c"].replace("total", "all_of"),
-            "tries the variation points of its source",
-        ),
+        ("", "", "The search without a model has nothing to try"),
+        ("", 'build = { flag_choices = [["-O2", "-O3"], ["", "-g"]] }', "tries its 4 combinations of compiler flags"),
+        ("// outpace: choose 1 2\n#define STEP 1\n", "", "tries the variation points of its source"),
     ],
 )
 def test_init_promises_what_the_next_command_can_do(
-    name: str, source: str, words: str, cli: Cli, tmp_path: Path
+    head: str, toml: str, words: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / name).write_text(source)
-    tmp_path.chmod(0o755)
-    status, out, _ = cli("init", name, "all_of")
-    assert status == 0 and words in out and "--policy openai" in out
-    # The folder is called what a newcomer will type.
-    assert (tmp_path / "all_of/task.toml").is_file()
-    assert max(map(len, out[out.index("Ready") :].splitlines())) <= 80
+    (folder / "sum.c").write_text(head + FILES["sum.c"])
+    text = textwrap.dedent(FILES["task.toml"]).replace('build = { flag_choices = [["-O2", "-O3"]] }', toml)
+    (folder / "task.toml").write_text(text)
+    said = next_steps(folder)
+    assert words in said[0] and any("--policy openai" in line for line in said)
+    # What it shows of a variation point is one.
+    marks = [line for line in said if "outpace: choose" in line]
+    assert len(marks) == (not head) and all("`// outpace: choose 8 16 32`" in line for line in marks)
+    monkeypatch.chdir(folder.parent)
+    assert max(map(len, next_steps(Path(folder.name)))) <= 80
 
 
 def test_init_looks_at_the_source_before_the_folder(cli: Cli, folder: Path) -> None:

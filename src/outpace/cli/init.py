@@ -289,10 +289,10 @@ def _tell(made: Made, folder: Path, fairness: str) -> None:
         print(f"Not ready: {fairness}", file=sys.stderr)
     else:
         print("Ready: the reference scores 1.00 against itself, and doing nothing fails.")
-        print("\n".join(_next(folder)))
+        print("\n".join(next_steps(folder)))
 
 
-def _next(folder: Path) -> list[str]:
+def next_steps(folder: Path) -> list[str]:
     """What to do with a task that is ready: what the policy without a model can do here, and what goes further."""
     task = load_task(folder)
     found = points(task)
@@ -303,17 +303,17 @@ def _next(folder: Path) -> list[str]:
     elif found:
         first = [f"`outpace run {folder}` tries its {size(found)} combinations of compiler flags, without a model."]
     else:
-        first = ["Its source has no variation points, so the search without a model has nothing to try."]
+        first = ["The search without a model has nothing to try: no variation points yet."]
     code = task.editable[0]
     mark = "#" if code.endswith(".py") else "//"
     return [
         *first,
         *(["To change the code itself:"] if not marked else ["To go further:"]),
-        f"  a language model    {model}",
-        f"  a coding agent      give it the MCP server `outpace mcp {folder}`",
-        *([] if marked else [f"  without a model     mark variation points in {code}, such as"]),
-        *([] if marked else [f"                      `{mark} outpace: choose 8 16 32` above a line that holds an 8"]),
-        f"  yourself            edit a copy, then `outpace try {folder} COPY/{Path(code).name}`",
+        f"  a model      {model}",
+        f"  an agent     give a coding agent the MCP server `outpace mcp {folder}`",
+        *([] if marked else [f"  no model     mark variation points in {code}, such as"]),
+        *([] if marked else [f"               `{mark} outpace: choose 8 16 32` above a line that holds an 8"]),
+        f"  yourself     edit a copy, then `outpace try {folder} COPY/{Path(code).name}`",
     ]
 
 

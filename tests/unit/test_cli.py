@@ -395,6 +395,15 @@ def test_a_limit_that_leaves_nothing_to_do_is_refused(
     assert not (tmp_path / ".outpace").exists()
 
 
+@pytest.mark.parametrize("command", ["run", "attack"])
+def test_a_task_with_nothing_to_try_is_refused_at_once(command: str, cli: Cli, folder: Path, tmp_path: Path) -> None:
+    text = textwrap.dedent(FILES["task.toml"]).replace('build = { flag_choices = [["-O2", "-O3"]] }', "")
+    (folder / "task.toml").write_text(text)
+    status, _, err = cli(command, str(folder))
+    assert status == 1 and "nothing to try: mark lines of sum.c with" in err and "flag_choices" in err
+    assert not (tmp_path / ".outpace").exists()
+
+
 def test_flags_may_be_given_as_the_help_says(cli: Cli, folder: Path) -> None:
     # Refused by the task, not by the command line.
     _, out, err = cli("try", str(folder), "--no-jail", "--flags", "-O9 -funheard-of")

@@ -16,7 +16,7 @@ from outpace.budget import Budget
 from outpace.cli.alone import alone_in
 from outpace.cli.progress import Progress
 from outpace.domains.program import ProgramDomain
-from outpace.errors import OutpaceError
+from outpace.errors import OutpaceError, PolicyError
 from outpace.judge.jail import JailKind
 from outpace.judge.judge import Judge
 from outpace.machine import Machine
@@ -24,6 +24,7 @@ from outpace.policies import make_policy
 from outpace.run import Run, Settings
 from outpace.shown import shown
 from outpace.task import Task
+from outpace.variation import points
 
 # Where no limit is given.
 DEFAULT_TRIALS = 40
@@ -65,6 +66,14 @@ def session(
     quiet: bool,
 ) -> Iterator[Session]:
     """Begin a run, or go on with it; its task is attacked first, once."""
+    if policy == "moves" and not points(task):
+        # Before the task is attacked, which takes a while, and before the archive holds a run of nothing.
+        flags = "" if task.entry.kind == "python" else ", give [build] flag_choices in its task.toml"
+        raise PolicyError(
+            f"task {task.name} has no variation points, so without a model there is nothing to try: mark lines of "
+            f"{', '.join(task.editable)} with 'outpace: choose' or 'outpace: alternatives'{flags}, or use a model "
+            "(--policy openai) or a coding agent (outpace mcp)"
+        )
     with (
         alone_in(folder),
         Archive.open(folder / "archive.sqlite") as archive,

@@ -99,6 +99,14 @@ def test_the_targets_of_the_readme_are_in_the_makefile() -> None:
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
 
 
+def test_the_readme_says_where_make_has_put_the_program() -> None:
+    makefile = (Path(__file__).parents[2] / "Makefile").read_text()
+    (folder,) = re.findall(r"^VENV := (.*)$", makefile, re.MULTILINE)
+    steps = [line for block in blocks("") for line in block.splitlines()]
+    first = next(number for number, line in enumerate(steps) if line.startswith("outpace "))
+    assert f". {folder}/bin/activate" in steps[:first]
+
+
 def test_every_target_is_listed_by_make_help() -> None:
     makefile = (Path(__file__).parents[2] / "Makefile").read_text()
     phony = re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)

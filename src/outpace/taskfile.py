@@ -46,6 +46,10 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 def load_task(folder: Path) -> parts.Task:
     """The task in this folder; raises TaskError with what to mend."""
     path = folder / "task.toml"
+    if folder.is_file():
+        raise TaskError(
+            f"{folder} is a file, and a task is a folder: `outpace init {folder} FUNCTION` makes one of a source file"
+        )
     if not path.is_file():
         raise TaskError(f"{folder} has no task.toml; `outpace init` writes one from a source file and a function name")
     return make_task(folder, read_files(folder))

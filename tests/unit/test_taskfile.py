@@ -102,6 +102,12 @@ def test_a_folder_without_a_task_says_what_to_do(tmp_path: Path) -> None:
         load_task(tmp_path)
 
 
+def test_a_file_in_place_of_a_folder_says_what_makes_a_task_of_it(tmp_path: Path) -> None:
+    (tmp_path / "a.c").write_text("int f(int x) { return x; }\n")
+    with pytest.raises(TaskError, match="is a file, and a task is a folder: `outpace init"):
+        load_task(tmp_path / "a.c")
+
+
 def test_a_region_that_never_ends_is_an_error() -> None:
     with pytest.raises(TaskError, match="needs an"):
         task(GOOD, **{"a.c": b"// outpace: begin\nint f(int x) { return x; }\n"})

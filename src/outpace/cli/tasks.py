@@ -18,7 +18,17 @@ from outpace.task import Task
 from outpace.taskfile import load_task
 
 _SKIPPED = {"__pycache__", "build", "dist", "node_modules"}
-_LANGUAGES = {".c": "C", ".cpp": "C++", ".cc": "C++", ".cxx": "C++", ".py": "Python", ".rs": "Rust", ".go": "Go"}
+_LANGUAGES = {
+    ".c": "C",
+    ".cpp": "C++",
+    ".cc": "C++",
+    ".cxx": "C++",
+    ".hpp": "C++",
+    ".hh": "C++",
+    ".py": "Python",
+    ".rs": "Rust",
+    ".go": "Go",
+}
 
 
 @dataclass(frozen=True)
@@ -82,9 +92,10 @@ def _entry(task: Task) -> str:
 
 
 def _language(task: Task) -> str:
-    kinds = dict.fromkeys(
-        _LANGUAGES.get(Path(name).suffix, Path(name).suffix.lstrip(".") or "?") for name in task.editable
-    )
+    # A header is of the language that it is compiled as.
+    headers = "C++" if task.build.compiler.endswith("++") else "C"
+    known = {**_LANGUAGES, ".h": headers}
+    kinds = dict.fromkeys(known.get(Path(name).suffix, Path(name).suffix.lstrip(".") or "?") for name in task.editable)
     return ", ".join(kinds)
 
 

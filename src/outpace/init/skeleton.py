@@ -217,7 +217,7 @@ def _python(source: Source, function: str) -> PythonFunction:
     try:
         found = find_python(function, text)
     except SyntaxError as error:
-        raise TaskError(f"{source.main} is not Python of this version: line {error.lineno}: {error.msg}") from None
+        raise TaskError(f"{source.main}:{error.lineno}: this is not Python of this version: {error.msg}") from None
     if found is None:
         raise _unknown(source.main, function, defined_python(text))
     if found.asynchronous:

@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 WHEEL := build/wheel
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jail run test test-long wheel format lint type bench clean
+.PHONY: help setup jail browser run unit test test-long wheel format lint type bench clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -23,16 +23,28 @@ $(STAMP): pyproject.toml CMakeLists.txt $(NATIVE)
 setup: $(STAMP) jail  ## create the environment and install into it
 
 # bubblewrap is the main jail. Where it may not be installed the fallback jail serves, and `outpace doctor` says so.
-jail:
+jail:  ## install bubblewrap, the main jail, where that may be done
 	@command -v bwrap >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
 	  && (apt-get install -y -qq bubblewrap || (apt-get update -qq && apt-get install -y -qq bubblewrap)) >/dev/null 2>&1; } \
 	  || echo "bubblewrap could not be installed: the fallback jail will serve (see outpace doctor)"
 
+# The report's tests open it in a browser. Where none may be installed they are skipped, and tests/skips.txt says so.
+browser:  ## install Chromium, for the report's tests, where that may be done
+	@for name in chromium chromium-browser google-chrome; do command -v $$name && exit 0; done >/dev/null \
+	  || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && (apt-get install -y -qq --no-install-recommends chromium \
+	  || (apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium)) >/dev/null 2>&1; } \
+	  || echo "Chromium could not be installed: the tests that open the report in a browser will be skipped"
+
 run: setup  ## the main job: make the shipped example faster, under five minutes
 	$(BIN)/outpace doctor
 	$(BIN)/outpace run examples/csv-sum --trials 12 --minutes 4
+	@printf '%s\n' 'Next: `. $(BIN)/activate` puts `outpace` on the PATH of this terminal, `outpace report` tells what was found,' \
+	  'and "Your own code in five minutes" in README.md goes on from there.'
 
-test: setup  ## all tests
+unit: setup  ## the quick tests: an answer in under a minute
+	$(BIN)/python -m pytest -q -n auto --dist worksteal $(QUICK)
+
+test: setup browser  ## all tests
 	$(BIN)/python -m pytest -q -n auto --dist worksteal
 
 # ARM code is compiled and run by an emulator; both come from apt where that may be used.

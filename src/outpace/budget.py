@@ -33,7 +33,7 @@ class Spent:
 def exhausted(budget: Budget, spent: Spent) -> str:
     """Why no further trial may be asked for, or "" while one may. Work already paid for is always finished."""
     if budget.trials is not None and spent.trials >= budget.trials:
-        return f"all {budget.trials} trials are done"
+        return "the 1 trial is done" if budget.trials == 1 else f"all {budget.trials} trials are done"
     if budget.minutes is not None and spent.minutes >= budget.minutes:
         return f"{budget.minutes:g} minutes are over"
     if budget.tokens is not None and spent.tokens >= budget.tokens:

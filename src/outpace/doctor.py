@@ -35,7 +35,7 @@ def _jail() -> list[Finding]:
     try:
         bubblewrap, fallback = jail.bubblewrap_works(), jail.fallback_works()
     except JailError as error:
-        return [Finding("jail", "missing", str(error), "pip install --force-reinstall outpace")]
+        return [Finding("jail", "missing", str(error), "in the folder of its source: pip install --force-reinstall .")]
     install = "apt-get install bubblewrap (or your system's package manager)"
     allow = (
         "sysctl -w kernel.unprivileged_userns_clone=1 (Debian) or "

@@ -79,10 +79,9 @@ def _entry(task: Task) -> str:
     if task.build.flag_choices:
         groups = "; ".join(" or ".join(flag or "(none)" for flag in group) for group in task.build.flag_choices)
         lines.append(f"You may choose one flag of each of these groups: {groups}.")
-    lines.append(
-        f"Limits: {task.limits.threads} thread(s), {task.limits.memory_mb} MB of memory, no network, "
-        "no files beside your own."
-    )
+    limits = task.limits
+    threads = "1 thread" if limits.threads == 1 else f"{limits.threads} threads"
+    lines.append(f"Limits: {threads}, {limits.memory_mb} MB of memory, no network, no files beside your own.")
     agreement = task.checking.agreement
     lines.append(
         f"Each number must agree with the reference's within {agreement}."

@@ -46,7 +46,8 @@ class Publication:
         """For people: the claim, what the flags alone are worth, and how to check it."""
         name = shown(self.task)
         if self.receipt is None:
-            said = f"No candidate of {name} is proven faster than the reference after {self.trials} trials."
+            trials = "1 trial" if self.trials == 1 else f"{self.trials} trials"
+            said = f"No candidate of {name} is proven faster than the reference after {trials}."
             return f"{said}\n{shown(self.unclaimed)}" if self.unclaimed else said
         said = f"{name}: " + "\n".join(claim.sentences(self.receipt))
         return f"{said}\n{claim.to_check(self.path)}" if self.path is not None else said

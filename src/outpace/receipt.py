@@ -163,7 +163,9 @@ def read_receipt(path: Path) -> Receipt:
             raise ReceiptError(f"{path} is larger than {_SIZE_LIMIT >> 20} MB: not a receipt")
         content = path.read_bytes()
     except OSError as error:
-        raise ReceiptError(f"{path} cannot be read: {error}") from None
+        raise ReceiptError(
+            f"{path} cannot be read ({error.strerror}): give the .receipt.json file that a run wrote"
+        ) from None
     return unpacked(content, path)
 
 
@@ -182,7 +184,9 @@ def unpacked(content: bytes, path: Path) -> Receipt:
             raise ReceiptError(f"{path} was altered or cut: its content does not match its hash")
         return _receipt(path, body)
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise ReceiptError(f"{path} cannot be read: {error}") from None
+        raise ReceiptError(
+            f"{path} is not a receipt, which is JSON ({error}): give the file that a run wrote"
+        ) from None
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
         raise ReceiptError(f"{path} is not a whole receipt: {type(error).__name__} {error}") from None
 

@@ -17,6 +17,7 @@ from outpace.candidate import BEGIN, END, closes_region, has_regions, opens_regi
 from outpace.errors import TaskError
 from outpace.judge.abi import parse_declaration
 from outpace.lines import has_lone_return, lines
+from outpace.taskfile_faults import fault, placed
 
 # A task's folder holds sources, not data: inputs are made by judge.py from a seed.
 _FOLDER_LIMIT = 4 << 20
@@ -45,6 +46,10 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 def load_task(folder: Path) -> parts.Task:
     """The task in this folder; raises TaskError with what to mend."""
     path = folder / "task.toml"
+    if folder.is_file():
+        raise TaskError(
+            f"{folder} is a file, and a task is a folder: `outpace init {folder} FUNCTION` makes one of a source file"
+        )
     if not path.is_file():
         raise TaskError(f"{folder} has no task.toml; `outpace init` writes one from a source file and a function name")
     return make_task(folder, read_files(folder))
@@ -52,27 +57,29 @@ def load_task(folder: Path) -> parts.Task:
 
 def make_task(folder: Path, files: dict[str, bytes]) -> parts.Task:
     """The task of these files, which may come from a folder or from a receipt."""
+    name = str(folder / "task.toml")
     try:
-        raw = msgspec.convert(tomllib.loads(files["task.toml"].decode()), _File)
+        text = files["task.toml"].decode()
+        raw = _converted(name, text, tomllib.loads(text), _File, "")
         task = parts.Task(
             name=raw.name,
             description=raw.description.strip(),
             folder=folder,
             editable=tuple(raw.editable),
             files=files,
-            entry=_table(raw.entry, parts.Entry, "entry"),
-            build=_table(raw.build, parts.Build, "build"),
-            limits=_table(raw.limits, parts.Limits, "limits"),
-            environment=_table(raw.environment, parts.Environment, "environment"),
-            checking=_table(raw.checking, parts.Checking, "checking"),
-            timing=_table(raw.timing, parts.Timing, "timing"),
+            entry=_converted(name, text, raw.entry, parts.Entry, "entry"),
+            build=_converted(name, text, raw.build, parts.Build, "build"),
+            limits=_converted(name, text, raw.limits, parts.Limits, "limits"),
+            environment=_converted(name, text, raw.environment, parts.Environment, "environment"),
+            checking=_converted(name, text, raw.checking, parts.Checking, "checking"),
+            timing=_converted(name, text, raw.timing, parts.Timing, "timing"),
         )
-    except (msgspec.ValidationError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise TaskError(f"{folder / 'task.toml'}: {error}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise TaskError(f"{name}: {error}") from None
     task = _with_defaults(task)
     problem = _name_problem(files) or _problem(task)
     if problem:
-        raise TaskError(f"{folder / 'task.toml'}: {problem}")
+        raise TaskError(placed(name, text, problem))
     return task
 
 
@@ -98,12 +105,16 @@ def read_files(folder: Path) -> dict[str, bytes]:
     return files
 
 
-def _table(values: dict[str, Any], kind: type[Any], name: str) -> Any:
-    known = kind.__dataclass_fields__
+def _converted(name: str, text: str, values: dict[str, Any], kind: type[Any], section: str) -> Any:
+    # What stands above all sections has no defaults of its own to name, and msgspec refuses it.
+    known = tuple(kind.__dataclass_fields__) if section else tuple(values)
     for key in values:
         if key not in known:
-            raise msgspec.ValidationError(f"[{name}] has no key '{key}'; it may have {', '.join(known)}")
-    return msgspec.convert(values, kind)
+            raise TaskError(placed(name, text, f"[{section}] {key} is no key; it may have {', '.join(known)}"))
+    try:
+        return msgspec.convert(values, kind)
+    except msgspec.ValidationError as error:
+        raise TaskError(fault(name, text, section, str(error))) from None
 
 
 def _with_defaults(task: parts.Task) -> parts.Task:
@@ -183,11 +194,12 @@ def _entry_problem(task: parts.Task) -> str:
     if entry.kind == "c":
         if not entry.function:
             return "[entry] function needs the C declaration, such as 'double sum(const double *x, int64_t n)'"
-        parse_declaration(entry.function)
+        if why := _declaration_problem("function", entry.function):
+            return why
         if entry.align not in (0, *_ALIGNMENTS):
             return f"[entry] align = {entry.align} must be one of {', '.join(map(str, _ALIGNMENTS))}, or 0"
-        if entry.setup:
-            parse_declaration(entry.setup)
+        if entry.setup and (why := _declaration_problem("setup", entry.setup)):
+            return why
         if not task.build.command and not task.build.sources:
             return "[build] sources names no file to compile"
         if task.build.command and not task.build.product:
@@ -203,6 +215,14 @@ def _entry_problem(task: parts.Task) -> str:
     if entry.setup:
         return "[entry] setup is for functions; a command starts anew with every call"
     return "" if entry.command else "[entry] command is empty"
+
+
+def _declaration_problem(key: str, declaration: str) -> str:
+    try:
+        parse_declaration(declaration)
+    except TaskError as error:
+        return f"[entry] {key} = {error}"
+    return ""
 
 
 def _number_problem(task: parts.Task) -> str:

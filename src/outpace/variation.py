@@ -165,6 +165,20 @@ def frame(points: Sequence[Point], candidate: Candidate) -> str:
     return digest.hexdigest()[:16]
 
 
+def idle_lines(points: Sequence[Point], candidate: Candidate) -> dict[str, set[int]]:
+    """By file, the lines (from 0) of options that are commented out, where their text is the task's own.
+
+    A person who reads what a candidate changed has no use for them. What a candidate wrote there itself is not one.
+    """
+    idle: dict[str, set[int]] = {}
+    for point, place in _locate(points, candidate).items():
+        lines = candidate.files[point.file].split("\n")
+        for index, block in enumerate(place.blocks):
+            if not block.active and "\n".join(lines[block.first : block.last]) == point.spellings[index][1]:
+                idle.setdefault(point.file, set()).update(range(block.first, block.last))
+    return idle
+
+
 def _locate(points: Sequence[Point], candidate: Candidate) -> dict[Point, _Found]:
     places: dict[Point, _Found] = {}
     for name in {point.file for point in points if point.kind != "flags"}:

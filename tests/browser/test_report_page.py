@@ -24,11 +24,15 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
         yield opened
 
 
+def dozen(archive: Archive) -> RunRecord:
+    return made.many(archive, 12)
+
+
 def few(archive: Archive) -> RunRecord:
     return made.many(archive, 40)
 
 
-@pytest.fixture(params=[made.climbed, made.hostile, few])
+@pytest.fixture(params=[made.climbed, made.hostile, few, dozen])
 def written(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     make: Callable[[Archive], RunRecord] = request.param
     with Archive.open(tmp_path / "archive.sqlite") as archive:
@@ -57,6 +61,31 @@ def test_one_picture_of_each_pair_is_shown(browser: Page, written: Path) -> None
         shown = browser.evaluate(seen)
         assert set(shown) == {kind}
         assert len(shown) == browser.evaluate("document.querySelectorAll('figure').length")
+
+
+OVERLAPS = """
+[...document.querySelectorAll('svg')].flatMap(svg => {
+  const rect = e => e.getBoundingClientRect();
+  const dots = [...svg.querySelectorAll('path')].map(rect).filter(
+    r => r.width > 3 && r.width < 13 && Math.abs(r.width - r.height) < 2);
+  // The box of a text is that of its font; its letters take the middle of it.
+  const words = [...svg.querySelectorAll('text')].filter(t => rect(t).width > 0).map(t => {
+    const r = rect(t);
+    const edge = r.height / 5;
+    return {text: t.textContent, left: r.left, right: r.right, top: r.top + edge, bottom: r.bottom - edge};
+  });
+  const meet = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+  return words.flatMap((word, at) => [
+    ...dots.filter(dot => meet(word, dot)).map(() => word.text + ' over a dot'),
+    ...words.slice(at + 1).filter(other => meet(word, other)).map(other => word.text + ' over ' + other.text)]);
+})
+"""
+
+
+@pytest.mark.parametrize("width", [320, 390, 1280])
+def test_no_word_lies_over_a_dot_or_another_word(browser: Page, written: Path, width: int) -> None:
+    browser.open(written, width=width)
+    assert browser.evaluate(OVERLAPS) == []
 
 
 def test_pictures_take_their_colours_from_the_scheme(browser: Page, written: Path) -> None:

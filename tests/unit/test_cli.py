@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
+import os
 import re
 import signal
 import subprocess
@@ -25,7 +26,10 @@ from outpace.archive import Archive
 from outpace.budget import Budget
 from outpace.candidate import Candidate
 from outpace.cli import app, plain
+from outpace.cli.alone import alone_in
+from outpace.cli.init import next_steps
 from outpace.cli.progress import Progress
+from outpace.errors import OutpaceError
 from outpace.judge.verdict import Outcome, Verdict
 from outpace.loop import loop
 from outpace.taskfile import load_task
@@ -108,6 +112,7 @@ def test_every_command_explains_itself_and_each_of_its_parameters(command: str, 
     assert "Usage: outpace" in out and len(out.splitlines()) > 4
     bare = [line for line in out.splitlines() if re.fullmatch(r"│\s*\*?\s*[A-Z-]*\s*--[\w-]+( --[\w-]+)*\s*│", line)]
     assert bare == [], "a parameter without a word of help"
+    assert "--no-no-" not in out and "--no-json" not in out
     assert "--json" in out or command == "mcp", "every command can be read by a program"
     assert max(map(len, out.splitlines())) <= 80
 
@@ -269,7 +274,7 @@ def test_tasks_lists_good_and_bad_ones_and_says_what_is_bad(cli: Cli, tmp_path: 
     assert status == 1, "a task that cannot be used is a no"
     assert re.search(r"^total +C +good +int total", out, re.MULTILINE) and re.search(r"^bad +wrong", out, re.MULTILINE)
     found = {each["folder"]: each for each in json.loads(cli("tasks", "--json")[1])}
-    assert found["total"]["problem"] == "" and "str" in found["bad"]["problem"]
+    assert found["total"]["problem"] == "" and "text in quotes" in found["bad"]["problem"]
 
 
 @pytest.mark.usefixtures("folder")
@@ -292,13 +297,14 @@ def jailed() -> None:
 
 @pytest.mark.usefixtures("jailed")
 def test_init_makes_a_task_that_the_judge_takes_as_it_is(cli: Cli, tmp_path: Path) -> None:
-    (tmp_path / "sum.c").write_text(FILES["sum.c"])
+    (tmp_path / "sum.c").write_text(FILES["sum.c"].replace("total", "the_total"))
     tmp_path.chmod(0o755)
-    status, out, err = cli("init", "sum.c", "total", "--json")
+    status, out, err = cli("init", "sum.c", "the_total", "--json")
     made = json.loads(out)
     assert status == 0, err
-    assert (made["fill_in"], made["task"]) == ([], "total") and made["seconds_per_call"] > 0
-    assert load_task(tmp_path / "total").editable == ("sum.c",)
+    # The folder is called what a newcomer will type.
+    assert (made["fill_in"], made["task"]) == ([], "the_total") and made["seconds_per_call"] > 0
+    assert load_task(tmp_path / "the_total").editable == ("sum.c",)
 
 
 @pytest.mark.usefixtures("jailed")
@@ -321,11 +327,89 @@ def test_init_names_the_line_that_does_not_build(cli: Cli, tmp_path: Path) -> No
     )
 
 
+@pytest.mark.parametrize(
+    ("head", "toml", "words"),
+    [
+        ("", "", "The search without a model has nothing to try"),
+        ("", 'build = { flag_choices = [["-O2", "-O3"], ["", "-g"]] }', "tries its 4 combinations of compiler flags"),
+        ("// outpace: choose 1 2\n#define STEP 1\n", "", "tries the variation points of its source"),
+    ],
+)
+def test_init_promises_what_the_next_command_can_do(
+    head: str, toml: str, words: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "sum.c").write_text(head + FILES["sum.c"])
+    text = textwrap.dedent(FILES["task.toml"]).replace('build = { flag_choices = [["-O2", "-O3"]] }', toml)
+    (folder / "task.toml").write_text(text)
+    said = next_steps(folder)
+    assert words in said[0] and any("--policy openai" in line for line in said)
+    # What it shows of a variation point is one.
+    marks = [line for line in said if "outpace: choose" in line]
+    assert len(marks) == (not head) and all("`// outpace: choose 8 16 32`" in line for line in marks)
+    monkeypatch.chdir(folder.parent)
+    assert max(map(len, next_steps(Path(folder.name)))) <= 80
+
+
+def test_init_looks_at_the_source_before_the_folder(cli: Cli, folder: Path) -> None:
+    assert folder.is_dir()
+    assert "none.c is no file" in cli("init", "none.c", "total")[2]
+
+
 def test_init_does_not_write_over_what_is_there(cli: Cli, folder: Path, tmp_path: Path) -> None:
     (tmp_path / "sum.c").write_text(FILES["sum.c"])
     status, _, err = cli("init", "sum.c", "total")
     assert status == 1 and "is there already" in err
     assert sorted(each.name for each in folder.iterdir()) == sorted(FILES)
+
+
+# One run at a time
+
+
+def test_a_second_run_in_a_folder_is_refused_with_the_first_ones_process(tmp_path: Path) -> None:
+    place = tmp_path / "runs"
+    script = "import sys, time\nfrom pathlib import Path\nfrom outpace.cli.alone import alone_in\n"
+    script += "with alone_in(Path(sys.argv[1])):\n    print('in', flush=True)\n    time.sleep(600)\n"
+    first = subprocess.Popen([sys.executable, "-c", script, str(place)], stdout=subprocess.PIPE, text=True)
+    assert first.stdout is not None
+    try:
+        assert first.stdout.readline() == "in\n"
+        with pytest.raises(OutpaceError) as told, alone_in(place):
+            pass
+    finally:
+        first.kill()
+        first.wait()
+        first.stdout.close()
+    assert f"in use by another run, process {first.pid}: wait until it has ended, stop it with" in str(told.value)
+    # Killed, it leaves nothing that would have to be removed by hand.
+    with alone_in(place), pytest.raises(OutpaceError, match=f"process {os.getpid()}"), alone_in(place):
+        pass
+
+
+@pytest.mark.parametrize("words", [("--trials", "0"), ("--trials", "-3"), ("--minutes", "0"), ("--minutes", "nan")])
+@pytest.mark.parametrize("command", ["run", "attack"])
+def test_a_limit_that_leaves_nothing_to_do_is_refused(
+    command: str, words: tuple[str, ...], cli: Cli, folder: Path, tmp_path: Path
+) -> None:
+    status, _, err = cli(command, str(folder), *words)
+    assert status == 1 and f"{words[0]} " in err and "give a number above 0" in err
+    assert not (tmp_path / ".outpace").exists()
+
+
+@pytest.mark.parametrize("command", ["run", "attack"])
+def test_a_task_with_nothing_to_try_is_refused_at_once(command: str, cli: Cli, folder: Path, tmp_path: Path) -> None:
+    text = textwrap.dedent(FILES["task.toml"]).replace('build = { flag_choices = [["-O2", "-O3"]] }', "")
+    (folder / "task.toml").write_text(text)
+    status, _, err = cli(command, str(folder))
+    assert status == 1 and "nothing to try: mark lines of sum.c with" in err and "flag_choices" in err
+    assert not (tmp_path / ".outpace").exists()
+
+
+def test_flags_may_be_given_as_the_help_says(cli: Cli, folder: Path) -> None:
+    # Refused by the task, not by the command line.
+    _, out, err = cli("try", str(folder), "--no-jail", "--flags", "-O9 -funheard-of")
+    assert "not among those the task allows" in out, err
+    status, _, err = cli("attack", str(folder), "--honest-flags", "-O3 -march=native", "--trials", "0")
+    assert status == 1 and "--trials 0" in err
 
 
 # Progress

@@ -220,7 +220,7 @@ def test_a_leader_whose_confirmation_failed_is_not_passed_off_as_one(
     claimed = publish(run, archive, Again(), HERE, tmp_path)
     assert claimed.receipt is None and not (tmp_path / "first.receipt.json").exists()
     assert claimed.sentence().splitlines() == [
-        "No candidate of sum is proven faster than the reference after 1 trials.",
+        "No candidate of sum is proven faster than the reference after 1 trial.",
         f"The fastest, trial 1, was found at 1.29x, but its confirmation in fresh processes failed: {why}.",
     ]
     shown = cli("show", "first", "--folder", str(tmp_path))[1]
@@ -251,10 +251,10 @@ def test_nothing_hostile_in_a_claim_reaches_the_terminal() -> None:
 
 def test_a_run_that_has_ended_says_so_and_why(archive: Archive, tmp_path: Path, cli: Cli) -> None:
     _, log = lost(archive, NOISY)
-    assert log[-1].startswith("run first has ended: all 1 trials are done; ")
-    assert "\nended: all 1 trials are done\n" in cli("show", "first", "--folder", str(tmp_path))[1]
-    assert json.loads(cli("show", "first", "--folder", str(tmp_path), "--json")[1])["ended"] == "all 1 trials are done"
-    assert page.status(facts(archive, tmp_path)) == "Ended: all 1 trials are done; 1 trial judged."
+    assert log[-1].startswith("run first has ended: the 1 trial is done; ")
+    assert "\nended: the 1 trial is done\n" in cli("show", "first", "--folder", str(tmp_path))[1]
+    assert json.loads(cli("show", "first", "--folder", str(tmp_path), "--json")[1])["ended"] == "the 1 trial is done"
+    assert page.status(facts(archive, tmp_path)) == "Ended: the 1 trial is done; 1 trial judged."
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import report_archives as made
+from outpace import variation
 from outpace.archive import Archive, Cost, RunRecord
 from outpace.candidate import Candidate, reference
 from outpace.cli import report as command
@@ -26,13 +27,14 @@ from outpace.judge.verdict import Outcome, Sample, Span, Verdict
 from outpace.lines import with_ends
 from outpace.machine import Load, Machine
 from outpace.receipt import make_receipt, packed, write_receipt
-from outpace.report import ablation, diff, figures, page
+from outpace.report import ablation, diff, figures, labels, page
 from outpace.report.facts import Facts
 from outpace.report.gallery import pictures
 from outpace.report.scale import speed_scale
 from outpace.report.svg import tidy
 from outpace.report.text import brief, cut
 from outpace.shown import shown
+from outpace.taskfile import make_task
 
 LINES = st.lists(st.sampled_from(["a\n", "b\n", "c\n", "\n", "x\r\n", "y\fz\n", "last"]), max_size=30).map("".join)
 
@@ -374,6 +376,27 @@ def test_a_scale_of_speeds_is_finite_and_has_ticks(values: list[float]) -> None:
     assert all(low <= tick <= high for tick in ticks)
 
 
+PLACES_OF = st.tuples(st.integers(0, 300), st.integers(0, 190))
+
+
+@given(st.lists(PLACES_OF, min_size=1, max_size=8), st.lists(PLACES_OF, max_size=20))
+def test_a_name_lies_over_no_dot_and_over_no_other_name(
+    line: list[tuple[int, int]], dots: list[tuple[int, int]]
+) -> None:
+    at = sorted(line)
+    found = labels.places([str(10 + number) for number in range(len(at))], at, dots, -4.0)
+    boxes = [place.box(dot, 12.0) for place, dot in zip(found, at, strict=True) if place is not None]
+    for left, top, right, bottom in boxes:
+        assert left >= -4.0
+        assert not any(left < x < right and top < y < bottom for x, y in (*at, *dots))
+    for number, one in enumerate(boxes):
+        assert not any(one[0] < b[2] and b[0] < one[2] and one[1] < b[3] and b[1] < one[3] for b in boxes[number + 1 :])
+
+
+def test_a_dot_by_itself_has_a_name() -> None:
+    assert labels.places(["7"], [(100.0, 50.0)], [], 0.0) == [labels.PLACES[0]]
+
+
 # The diff and the ablation
 
 
@@ -398,6 +421,33 @@ def test_a_hunk_taken_back_alone_leaves_one_hunk_fewer_to_the_winner(before: str
 def test_equal_sources_have_no_parts() -> None:
     own = reference(made.task())
     assert diff.parts(own, own) == ()
+
+
+def test_of_alternatives_only_those_in_use_are_compared() -> None:
+    plain = [f"int use_{name}(void) {{\n    return {at};\n}}\n" for at, name in enumerate("abc")]
+    source = "// outpace: alternatives\n"
+    for at, text in enumerate(plain):
+        body = text if at == 0 else "".join(f"//~ {line}" for line in with_ends(text))
+        source += f"// outpace: option {'abc'[at]}\n{body}"
+    source += "// outpace: end alternatives\n"
+    toml = b'name = "x"\neditable = ["x.c"]\n[entry]\nkind = "c"\nfunction = "int f(int n)"\n'
+    files = {"task.toml": toml, "x.c": source.encode(), "judge.py": b"def make_input(rng): ...\n"}
+    task = make_task(Path("x"), files)
+    own, points = reference(task), variation.points(task)
+    winner = variation.apply(points, own, (2,))
+    (part,) = diff.parts(own, winner, points)
+    assert part.hunk is not None and part.without == own
+    said = "".join(line.text for line in part.hunk.lines if line.kind == "old")
+    assert said == plain[0] and "~" not in "".join(line.text for line in part.hunk.lines)
+    assert "".join(line.text for line in part.hunk.lines if line.kind == "new") == plain[2]
+    # The numbers are those of the files.
+    rows = with_ends(winner.files["x.c"])
+    assert all(rows[line.new - 1] == line.text for line in part.hunk.lines if line.new is not None)
+    assert part.title == "x.c, lines 11 to 13"
+    # What a candidate wrote itself is shown, whatever it looks like.
+    hiding = Candidate({"x.c": winner.files["x.c"].replace("return 1;", "return 7;")}, winner.flags)
+    (part,) = diff.parts(own, hiding, points)
+    assert part.hunk is not None and any("return 7" in line.text for line in part.hunk.lines)
 
 
 class Scripted:

@@ -46,7 +46,7 @@ def test_equal_content_has_an_equal_hash_wherever_it_lies() -> None:
         (GOOD.replace('"c"\n', '"rust"\n'), "rust"),
         (GOOD.replace("int f(int x)", "struct a f(void)"), "return type"),
         (GOOD.replace('"c"\n', '"c"\nalign = 24\n'), "align = 24 must be one of 1, 2, 4, 8, 16, 32, 64, or 0"),
-        (GOOD + "[limits]\nsecond = 3\n", "no key 'second'"),
+        (GOOD + "[limits]\nsecond = 3\n", r"task.toml:7: \[limits\] second is no key; it may have seconds"),
         (GOOD + "[limits]\nthreads = 0\n", "threads = 0"),
         (GOOD + "[limits]\nprocesses = 4\n", "processes"),
         (GOOD + "[timing]\nmargin = 5.0\n", "margin"),
@@ -69,9 +69,43 @@ def test_a_mistake_is_named(toml: str, words: str) -> None:
         task(toml)
 
 
+@pytest.mark.parametrize(
+    ("toml", "words"),
+    [
+        (GOOD + '[limits]\n\nseconds = "5"\n', ":8: [limits] seconds must be a number, not text in quotes"),
+        (GOOD + "[limits]\nthreads = 1.5\n", ":7: [limits] threads must be a whole number, not a number"),
+        (GOOD + "[limits]\nthreads = 0\n", ":7: [limits] threads = 0 must be above 0"),
+        (GOOD + '[build]\nflags = "-O2"\n', ":7: [build] flags must be a list in square brackets, not text in quotes"),
+        (
+            GOOD + '[build]\nflag_choices = ["-O2", "-O3"]\n',
+            ":7: [build] flag_choices holds a wrong element: each must be a list in square brackets",
+        ),
+        (GOOD.replace('"a"', "5"), ":1: name must be text in quotes, not a whole number"),
+        (GOOD.replace('["a.c"]', '"a.c"'), ":2: editable must be a list in square brackets, not text in quotes"),
+        (GOOD.replace("[entry]", "[[entry]]"), ":3: [entry] must be a table, not a list in square brackets"),
+        (GOOD.replace('"c"', '"rust"'), ":4: [entry] kind = 'rust' must be one of c, python, command"),
+        (GOOD.replace('kind = "c"\n', ""), ":3: [entry] kind is missing"),
+        (GOOD.replace('name = "a"\n', ""), ": name is missing"),
+        (GOOD + "[limit]\n", ":6: 'limit' is neither a key nor a section of a task.toml"),
+        (GOOD.replace("int x", "foo x"), ":5: [entry] function = 'int f(foo x)': the type of 'foo x' is not among"),
+        (GOOD.replace("int x", "foo x").replace("[entry]\n", "[ entry ]\n"), ":5: [entry] function = "),
+    ],
+)
+def test_a_value_of_a_wrong_type_is_told_with_its_line_and_section(toml: str, words: str) -> None:
+    with pytest.raises(TaskError) as told:
+        task(toml)
+    assert str(told.value).startswith(f"folder/task.toml{words}")
+
+
 def test_a_folder_without_a_task_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(TaskError, match="outpace init"):
         load_task(tmp_path)
+
+
+def test_a_file_in_place_of_a_folder_says_what_makes_a_task_of_it(tmp_path: Path) -> None:
+    (tmp_path / "a.c").write_text("int f(int x) { return x; }\n")
+    with pytest.raises(TaskError, match="is a file, and a task is a folder: `outpace init"):
+        load_task(tmp_path / "a.c")
 
 
 def test_a_region_that_never_ends_is_an_error() -> None:

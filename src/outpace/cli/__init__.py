@@ -13,6 +13,8 @@ from outpace.errors import OutpaceError
 app = cyclopts.App(
     name="outpace",
     help="Makes code faster and proves it.",
+    # `--no-jail` has no use for a `--no-no-jail` beside it.
+    default_parameter=cyclopts.Parameter(negative=""),
     version=__version__,
     result_action="return_value",
     suppress_keyboard_interrupt=False,

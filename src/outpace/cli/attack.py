@@ -33,10 +33,11 @@ _WIDTH = 80
 
 def attack(
     task: Path,
+    /,
     *,
     policy: str = "moves",
-    honest: Annotated[list[Path] | None, Parameter(negative="")] = None,
-    honest_flags: str | None = None,
+    honest: list[Path] | None = None,
+    honest_flags: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
     trials: int | None = None,
     minutes: float | None = None,
     tokens: int | None = None,

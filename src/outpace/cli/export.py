@@ -24,6 +24,7 @@ _NAMED = 5
 
 def export(
     name: str | None = None,
+    /,
     *,
     out: Path | None = None,
     unproven: bool = False,

@@ -27,6 +27,7 @@ from outpace.judge.jail import JailKind, best_jail
 from outpace.judge.judge import Judge
 from outpace.judge.verdict import Outcome
 from outpace.taskfile import load_task
+from outpace.variation import points, size
 
 # Files of a project that may be pulled in because a function needs what they define.
 _UNITS = 8
@@ -45,7 +46,7 @@ class Made:
     steps: int = 0
 
 
-def init(source: Path, function: str, *, out: Path | None = None, no_jail: bool = False, json: bool = False) -> int:
+def init(source: Path, function: str, /, *, out: Path | None = None, no_jail: bool = False, json: bool = False) -> int:
     """Make a task from a source file and the name of a function in it.
 
     The source is copied, inputs are guessed from the declaration, and the guess is tried in the jail: C and C++ also
@@ -65,12 +66,15 @@ def init(source: Path, function: str, *, out: Path | None = None, no_jail: bool 
     json
         Print what was made as JSON.
     """
-    name = re.sub(r"[^A-Za-z0-9.-]+", "-", function).strip("-.") or "task"
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", function).strip("-._") or "task"
     folder = Path(name) if out is None else out
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise TaskError(f"{folder} is there already: remove it, or name another folder with --out")
     with Console(stderr=True).status("reading") as status:
         try:
+            given = gather(source, installed=importlib.metadata.packages_distributions())
+            # What is wrong with these is told first; it takes no time.
+            skeletons(given, function, name=name[:64])
+            if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+                raise TaskError(f"{folder} is there already: remove it, or name another folder with --out")
             made = make(source, function, name[:64], "none" if no_jail else best_jail(), status.update)
         except RecursionError:
             raise TaskError(f"{source} nests expressions too deeply to be read: put them on several lines") from None
@@ -272,7 +276,8 @@ def _tell(made: Made, folder: Path, fairness: str) -> None:
     print(f"Made {folder} for {made.skeleton.entry}.")
     if made.rehearsed.seconds:
         took = duration(made.rehearsed.seconds)
-        print(f"A call takes {took} on the inputs guessed in {folder / 'judge.py'}: a winner is right on such alone.")
+        print(f"A call takes {took} on the inputs guessed in {folder / 'judge.py'}.")
+        print("Read that file: a winner is proven right and faster on such inputs only.")
     for note in made.notes:
         print(f"Note: {note}.")
     if made.gaps:
@@ -283,8 +288,33 @@ def _tell(made: Made, folder: Path, fairness: str) -> None:
     elif fairness:
         print(f"Not ready: {fairness}", file=sys.stderr)
     else:
-        print("Ready: in the jail the reference scores 1.00 against itself, and programs that do nothing fail.")
-        print(f"`outpace run {folder}` searches for a faster version: 40 trials unless you say --trials or --minutes.")
+        print("Ready: the reference scores 1.00 against itself, and doing nothing fails.")
+        print("\n".join(next_steps(folder)))
+
+
+def next_steps(folder: Path) -> list[str]:
+    """What to do with a task that is ready: what the policy without a model can do here, and what goes further."""
+    task = load_task(folder)
+    found = points(task)
+    marked = [point for point in found if point.file]
+    model = f"outpace run {folder} --policy openai --model MODEL --base-url URL"
+    if marked:
+        first = [f"`outpace run {folder}` tries the variation points of its source, without a model."]
+    elif found:
+        first = [f"`outpace run {folder}` tries its {size(found)} combinations of compiler flags, without a model."]
+    else:
+        first = ["The search without a model has nothing to try: no variation points yet."]
+    code = task.editable[0]
+    mark = "#" if code.endswith(".py") else "//"
+    return [
+        *first,
+        *(["To change the code itself:"] if not marked else ["To go further:"]),
+        f"  a model      {model}",
+        f"  an agent     give a coding agent the MCP server `outpace mcp {folder}`",
+        *([] if marked else [f"  no model     mark variation points in {code}, such as"]),
+        *([] if marked else [f"               `{mark} outpace: choose 8 16 32` above a line that holds an 8"]),
+        f"  yourself     edit a copy, then `outpace try {folder} COPY/{Path(code).name}`",
+    ]
 
 
 def duration(seconds: float) -> str:

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Collection, Sequence
 
-from cyclopts import CycloptsError
+from cyclopts import CycloptsError, MissingArgumentError, UnusedCliTokensError
 from rich.console import Console
 
 from outpace.shown import shown, shown_text
@@ -50,4 +50,9 @@ def broken_pipe() -> int:
 def usage_error(error: CycloptsError) -> str:
     """A wrong command line, told in one line that ends with where to look."""
     chain = " ".join(["outpace", *(error.command_chain or ())])
-    return f"outpace: {flat(error)} See `{chain} --help`."
+    what = flat(error)
+    if isinstance(error, UnusedCliTokensError):
+        what = f"{' '.join(map(flat, error.unused_tokens or ()))} is more than this command takes."
+    elif isinstance(error, MissingArgumentError) and error.argument is not None and not error.keyword:
+        what = f"{error.argument.name} is missing."
+    return f"outpace: {what} See `{chain} --help`."

@@ -128,7 +128,8 @@ class Progress:
         if spent.cost.money:
             used.append(f"{spent.cost.money:.3g} money")
         left = ", ".join(
-            f"{value:.3g} {name}" if value < 1000 else f"{value:.0f} {name}" for name, value in remaining.items()
+            f"{value:.3g} {name.removesuffix('s') if value == 1 else name}" if value < 1000 else f"{value:.0f} {name}"
+            for name, value in remaining.items()
         )
         return f"spent {', '.join(used)}" + (f"; left {left}" if left else "")
 

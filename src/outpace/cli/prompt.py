@@ -22,6 +22,7 @@ from outpace.taskfile import load_task
 
 def prompt(
     task: Path,
+    /,
     *,
     policy: str = "moves",
     name: str | None = None,

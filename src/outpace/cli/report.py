@@ -28,6 +28,7 @@ from outpace.taskfile import load_task
 
 def report(
     run: str | None = None,
+    /,
     *,
     folder: Path = Path(".outpace"),
     out: Path | None = None,
@@ -139,7 +140,9 @@ def _ablate(archive: Archive, facts: Facts, workspace: Path, jail: JailKind) -> 
         Judge(ProgramDomain(facts.task), jail=jail, workspace=workspace) as judge,
     ):
         # A change is named by its file, and that may be named by a stranger.
-        found = ablation.ablate(facts.reference, facts.winner, judge, lambda what: status.update(escape(shown(what))))
+        found = ablation.ablate(
+            facts.reference, facts.winner, judge, facts.points, lambda what: status.update(escape(shown(what)))
+        )
     archive.note(facts.run, "ablation", found)
 
 

@@ -20,6 +20,7 @@ _POLICYS_OWN = Proposer()
 
 def run(
     task: Path,
+    /,
     *,
     policy: str = "moves",
     trials: int | None = None,

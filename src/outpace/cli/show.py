@@ -29,7 +29,7 @@ _TOP, _FAILURES = 8, 4
 
 
 def show(
-    name: str | None = None, *, trial: int | None = None, folder: Path = Path(".outpace"), json: bool = False
+    name: str | None = None, /, *, trial: int | None = None, folder: Path = Path(".outpace"), json: bool = False
 ) -> int:
     """Show the runs of an archive, one run, or one of its trials.
 

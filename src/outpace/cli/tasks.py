@@ -18,7 +18,17 @@ from outpace.task import Task
 from outpace.taskfile import load_task
 
 _SKIPPED = {"__pycache__", "build", "dist", "node_modules"}
-_LANGUAGES = {".c": "C", ".cpp": "C++", ".cc": "C++", ".cxx": "C++", ".py": "Python", ".rs": "Rust", ".go": "Go"}
+_LANGUAGES = {
+    ".c": "C",
+    ".cpp": "C++",
+    ".cc": "C++",
+    ".cxx": "C++",
+    ".hpp": "C++",
+    ".hh": "C++",
+    ".py": "Python",
+    ".rs": "Rust",
+    ".go": "Go",
+}
 
 
 @dataclass(frozen=True)
@@ -82,9 +92,10 @@ def _entry(task: Task) -> str:
 
 
 def _language(task: Task) -> str:
-    kinds = dict.fromkeys(
-        _LANGUAGES.get(Path(name).suffix, Path(name).suffix.lstrip(".") or "?") for name in task.editable
-    )
+    # A header is of the language that it is compiled as.
+    headers = "C++" if task.build.compiler.endswith("++") else "C"
+    known = {**_LANGUAGES, ".h": headers}
+    kinds = dict.fromkeys(known.get(Path(name).suffix, Path(name).suffix.lstrip(".") or "?") for name in task.editable)
     return ", ".join(kinds)
 
 
@@ -96,7 +107,7 @@ def _print(found: list[Found]) -> None:
         # The end of a long path tells more than its beginning.
         folder = each.folder if len(each.folder) <= place else f"...{each.folder[3 - place :]}"
         state = Text("wrong", "red") if each.problem else Text("good ", "green")
-        detail = each.problem.removeprefix(f"{each.folder}/task.toml: ") or each.entry
+        detail = each.problem.removeprefix(f"{each.folder}/") or each.entry
         row = Text.assemble(shown(folder).ljust(place + 2), each.language.ljust(kind + 2), state, "  ", shown(detail))
         console.print(row, no_wrap=True, overflow="ellipsis")
     for each in found:

@@ -8,7 +8,9 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
+from cyclopts import Parameter
 from rich.console import Console
 
 from outpace import claim, machine
@@ -29,8 +31,9 @@ from outpace.taskfile import load_task
 
 def try_(
     task: Path,
+    /,
     *files: Path,
-    flags: str | None = None,
+    flags: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
     receipt: Path | None = None,
     no_jail: bool = False,
     json: bool = False,
@@ -116,7 +119,8 @@ def candidate_of(task: Task, files: Sequence[Path], flags: str | None) -> Candid
         names = [name for name in task.editable if Path(name).name == path.name]
         if len(names) != 1:
             raise TaskError(
-                f"{path} matches {len(names)} editable files of the task; editable are {', '.join(task.editable)}"
+                f"{path} has the name of {len(names) or 'no'} editable file{'s' * (len(names) > 1)} of the task; "
+                f"it should be called like one of {', '.join(task.editable)}"
             )
         try:
             changed[names[0]] = path.read_text()

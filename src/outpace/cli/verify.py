@@ -54,7 +54,7 @@ class Again:
 
 
 def verify(
-    receipt: Path, *, task: Path | None = None, trust: bool = False, no_jail: bool = False, json: bool = False
+    receipt: Path, /, *, task: Path | None = None, trust: bool = False, no_jail: bool = False, json: bool = False
 ) -> int:
     """Judge a receipt's claim again here, and say whether it is reproduced, larger, smaller or not reproduced.
 

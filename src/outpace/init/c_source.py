@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from outpace.init.c_literals import Literals, literals
@@ -29,6 +29,24 @@ _QUALIFIERS = {
     "_Noreturn",
     "noexcept",
     "__forceinline",
+}
+# What parentheses follow too.
+_NO_FUNCTIONS = {
+    "if",
+    "for",
+    "while",
+    "switch",
+    "return",
+    "sizeof",
+    "catch",
+    "defined",
+    "noexcept",
+    "throw",
+    "alignas",
+    "decltype",
+    "requires",
+    "__attribute__",
+    "__declspec",
 }
 # Comments and literals in one expression, so that a quote in a comment or a slash in a string opens nothing.
 _SKIPPED = re.compile(r"""//(?:[^\n\\]|\\.)*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'""", re.DOTALL)
@@ -86,16 +104,7 @@ def find_function(name: str, source: str, others: Iterable[str] = (), *, cpp: bo
     """The definition of `name` in `source`; `others` are the headers that its types may come from."""
     code, others = blanked(source), list(others)
     types = Types([source, *others])
-    for match in re.finditer(rf"\b{re.escape(name)}\s*\(", code):
-        inside_end = _closing(code, match.end() - 1, "(", ")")
-        brace = _body_start(code, inside_end)
-        head = _head(code, match.start())
-        if (
-            brace is None
-            or not re.sub(r"extern\s*\"C\"", "", head).strip()
-            or re.search(r"(?:->|[=.,(!])\s*$|\b(?:return|else)\s*$", head)
-        ):
-            continue
+    for match, inside_end, brace, head in _definitions(code, re.escape(name)):
         scope, enclosed_c, member = _scope(code, match.start()) if cpp else ("", True, False)
         member = member or head.rstrip().endswith("::") or bool(re.search(r"\btemplate\s*<", head))
         container, element = _container(_unwrapped(head)) if cpp else ("", "")
@@ -123,17 +132,16 @@ def find_function(name: str, source: str, others: Iterable[str] = (), *, cpp: bo
 
 def defined_functions(source: str) -> list[str]:
     """The names of what looks like function definitions, in order."""
-    code = blanked(source)
-    found = []
-    for match in re.finditer(r"\b(\w+)\s*\(", code):
-        if match[1] in ("if", "for", "while", "switch", "return", "sizeof", "catch", "defined"):
-            continue
-        if (
-            re.search(r"[\w*&>)]\s*$", _head(code, match.start()))
-            and _body_start(code, _closing(code, match.end() - 1, "(", ")")) is not None
-        ):
-            found.append(match[1])
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(match[1] for match, *_ in _definitions(blanked(source), r"\w+")))
+
+
+def says_cpp(source: str) -> bool:
+    """Whether a header is one of C++ alone, whose name may be that of a C header."""
+    words = r"\bnamespace\b|\btemplate\s*<|\b(?:class|using)\s+\w|\bconstexpr\b|\w\s*::"
+    # The standard headers of C++ have names without an end.
+    return bool(
+        re.search(words, blanked(source)) or re.search(r"^[ \t]*#[ \t]*include[ \t]*<\w+>", source, re.MULTILINE)
+    )
 
 
 def blanked(source: str) -> str:
@@ -241,6 +249,18 @@ def _parameter(piece: str, position: int, types: Types, cpp: bool) -> CParameter
     return CParameter(name, c_type, stars + len(dims), const, dims, text)
 
 
+def _definitions(code: str, name: str) -> Iterator[tuple[re.Match[str], int, int, str]]:
+    """Each name that parameters and a body follow: where these end and begin, and what stands before the name."""
+    for match in re.finditer(rf"\b({name})\s*\(", code):
+        inside_end = _closing(code, match.end() - 1, "(", ")")
+        brace = _body_start(code, inside_end)
+        head = _head(code, match.start())
+        if brace is None or match[1] in _NO_FUNCTIONS or not re.sub(r"extern\s*\"C\"", "", head).strip():
+            continue
+        if re.search(r"(?:[\w*&>)\]]|::)\s*$", head) and not re.search(r"->\s*$|\b(?:return|else)\s*$", head):
+            yield match, inside_end, brace, head
+
+
 def _dims(brackets: str) -> list[str]:
     return re.findall(r"\[([^\]]*)\]", brackets)
 
@@ -270,7 +290,7 @@ def _head(code: str, at: int) -> str:
 def _body_start(code: str, at: int) -> int | None:
     """Where the body opens after a parameter list, with attributes and the like between them."""
     match = re.compile(
-        r"\s*(?:(?:noexcept|const|override|final|[A-Z_][A-Z0-9_]*(?:\([^()]*\))?)\s*|->\s*[\w:]+\s*)*\{"
+        r"\s*(?:(?:(?:noexcept|throw)\b(?:\s*\([^()]*\))?|const|override|final|[A-Z_][A-Z0-9_]*(?:\([^()]*\))?)\s*|->\s*[\w:]+\s*)*\{"
     ).match(_ATTRIBUTE.sub(lambda m: " " * len(m[0]), code[at : at + 400]))
     return None if match is None else at + match.end() - 1
 

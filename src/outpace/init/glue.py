@@ -27,7 +27,9 @@ class CPlan:
     apart: bool = False
 
 
-def plan_c(function: CFunction, source: str, *, cpp: bool, variant: str = "", apart: bool = True) -> CPlan:
+def plan_c(
+    function: CFunction, source: str, *, cpp: bool, header: bool = False, variant: str = "", apart: bool = True
+) -> CPlan:
     """The plan for one function in `source`; not `apart` where it cannot be declared without that."""
     unclear = [each for each in function.parameters if not each.plain and not (each.container and each.c_type)]
     rows = any(each.stars > 1 for each in function.parameters)
@@ -43,15 +45,15 @@ def plan_c(function: CFunction, source: str, *, cpp: bool, variant: str = "", ap
     ):
         return _by_hand(function, source, unclear, cpp)
     if function.returns_container or any(each.container for each in function.parameters):
-        return _containers(function, source, variant, apart and not _bound(function))
+        return _containers(function, source, variant, apart and not header and not _bound(function))
     if function.returns_stars:
         return _returned_pointer(function, source, cpp, variant)
     guess = guess_c(function, variant)
-    if function.static or not function.c_linkage or rows:
+    if function.static or not function.c_linkage or rows or header:
         call = _call(function)
         body = f"{call};" if function.returns == "void" else f"return {call};"
         declared = _declaration(NAME, function.returns, function.parameters)
-        why = "takes rows" if rows else "is static" if function.static else "is C++"
+        why = "takes rows" if rows else "is static" if function.static else "is C++" if cpp else "is in a header"
         gives = "this takes them as one array" if rows else "this gives it a C name"
         return CPlan(declared, _glue(source, declared, [body], cpp, f"{function.name} {why}: {gives}."), guess)
     return CPlan(_declaration(function.name, function.returns, function.parameters), "", guess)

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from outpace.errors import TaskError
 from outpace.init import judge_text
 from outpace.init.c_inputs import variants
-from outpace.init.c_source import CFunction, defined_functions, find_function
+from outpace.init.c_source import CFunction, blanked, defined_functions, find_function, says_cpp
 from outpace.init.glue import plan_c
 from outpace.init.judge_text import constant, judge_file, variable
 from outpace.init.kinds import OPTION
@@ -23,6 +23,8 @@ from outpace.lines import lines
 
 C_SUFFIXES = (".c",)
 CPP_SUFFIXES = (".cc", ".cpp", ".cxx", ".c++", ".hpp", ".hh")
+# Included, and never compiled by themselves. What ends in .h may be C or C++.
+HEADER_SUFFIXES = (".h", ".hpp", ".hh")
 FILL_IN = "fill in: "
 _GLUE = "outpace_glue"
 _FINITE = "no number is NaN or infinite: a candidate may treat those otherwise"
@@ -45,6 +47,11 @@ class Source:
     def suffix(self) -> str:
         """What tells the language."""
         return PurePosixPath(self.main).suffix
+
+    @property
+    def cpp(self) -> bool:
+        """Whether it is C++; a header is looked into."""
+        return self.suffix in CPP_SUFFIXES or (self.suffix == ".h" and says_cpp(self.text(self.main)))
 
     def text(self, name: str) -> str:
         """A file's text, as far as it is text."""
@@ -137,8 +144,8 @@ def skeletons(source: Source, function: str, *, name: str, glue: bool = False) -
     if source.suffix == ".py":
         found = _python(source, function)
         return [_python_skeleton(source, found, chosen, name, glue) for chosen in choices(found)]
-    if source.suffix not in (*C_SUFFIXES, *CPP_SUFFIXES):
-        known = ", ".join((".py", *C_SUFFIXES, *CPP_SUFFIXES))
+    if source.suffix not in (*C_SUFFIXES, *CPP_SUFFIXES, *HEADER_SUFFIXES):
+        known = ", ".join(dict.fromkeys((".py", *C_SUFFIXES, *CPP_SUFFIXES, *HEADER_SUFFIXES)))
         raise TaskError(f"{source.main} is neither C, C++ nor Python: its name should end with one of {known}")
     found_c = _c(source, function)
     made = [
@@ -153,15 +160,16 @@ def skeletons(source: Source, function: str, *, name: str, glue: bool = False) -
 def _c(source: Source, function: str) -> CFunction:
     text = source.text(source.main)
     others = [source.text(name) for name in source.files if name != source.main]
-    found = find_function(function, text, others, cpp=source.suffix in CPP_SUFFIXES)
+    found = find_function(function, text, others, cpp=source.cpp)
     if found is None:
-        raise _unknown(source.main, function, defined_functions(text))
+        named = re.search(rf"\b{re.escape(function)}\s*\(", blanked(text)) is not None
+        raise _unknown(source.main, function, defined_functions(text), named=named)
     return found
 
 
 def _c_skeleton(source: Source, function: CFunction, name: str, variant: str, apart: bool) -> Skeleton:
-    cpp = source.suffix in CPP_SUFFIXES
-    plan = plan_c(function, source.main, cpp=cpp, variant=variant, apart=apart)
+    cpp, header = source.cpp, source.suffix in HEADER_SUFFIXES
+    plan = plan_c(function, source.main, cpp=cpp, header=header, variant=variant, apart=apart)
     files = dict(source.files)
     wrapper = f"{_GLUE}.cpp" if cpp else f"{_GLUE}.c"
     if plan.glue:
@@ -209,7 +217,7 @@ def _python(source: Source, function: str) -> PythonFunction:
     try:
         found = find_python(function, text)
     except SyntaxError as error:
-        raise TaskError(f"{source.main} is not Python of this version: line {error.lineno}: {error.msg}") from None
+        raise TaskError(f"{source.main}:{error.lineno}: this is not Python of this version: {error.msg}") from None
     if found is None:
         raise _unknown(source.main, function, defined_python(text))
     if found.asynchronous:
@@ -333,13 +341,26 @@ The inputs in `judge.py` were guessed from the source. Read them through: the sp
 these inputs, and whatever they do not exercise may be broken unnoticed. Add `edge_inputs()` for cases that must
 stay right, and `check(input, output, expected)` where an answer may differ from the reference's.
 
+    outpace try .
     outpace run .
+
+Without a model `outpace run` tries compiler flags and the variation points that the source marks; a model or a coding
+agent changes the code itself (`--policy openai`, `outpace mcp .`).
 """
 
 
-def _unknown(file: str, function: str, known: list[str]) -> TaskError:
-    near = difflib.get_close_matches(function, known, 3, 0.5) or known[:8]
-    return TaskError(f"{file} defines no function '{function}'" + (f"; it defines {', '.join(near)}" if near else ""))
+def _unknown(file: str, function: str, known: list[str], *, named: bool = False) -> TaskError:
+    if named and function not in known:
+        return TaskError(
+            f"{file} names '{function}' and holds no plain definition of it: give the file that has its body, or "
+            "write a plain function around it"
+        )
+    # Of names that differ in case alone, too, one is meant.
+    lower = {name.lower(): name for name in reversed(known)}
+    near = [lower[each] for each in difflib.get_close_matches(function.lower(), lower, 3, 0.6)]
+    if near:
+        return TaskError(f"{file} defines no function '{function}'; did you mean {' or '.join(near)}?")
+    return TaskError(f"{file} defines no function '{function}'; it defines {', '.join(known[:8]) or 'none at all'}")
 
 
 def _toml(value: str | list[str]) -> str:

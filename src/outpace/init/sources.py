@@ -87,7 +87,7 @@ def _gather_python(path: Path, installed: Mapping[str, Sequence[str]]) -> Source
     try:
         names, relative = imported_modules(path.read_text(encoding="utf-8"))
     except SyntaxError as error:
-        raise TaskError(f"{path} is not Python of this version: line {error.lineno}: {error.msg}") from None
+        raise TaskError(f"{path.name}:{error.lineno}: this is not Python of this version: {error.msg}") from None
     package = path.parent.name if (path.parent / "__init__.py").is_file() else ""
     if (relative or package in names) and package:
         return _gather_package(path, installed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -11,6 +11,7 @@ from outpace.candidate import Candidate
 from outpace.judge.statistics import EARLY_BUCKETS
 from outpace.judge.verdict import Outcome, Verdict
 from outpace.report.diff import parts
+from outpace.variation import Point
 
 
 class Comparer(Protocol):
@@ -40,10 +41,11 @@ def ablate(
     reference: Candidate,
     winner: Candidate,
     judge: Comparer,
+    points: Sequence[Point] = (),
     progress: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
     """Measure the winner against itself without each change in turn; the result is what the archive notes."""
-    changes = parts(reference, winner)
+    changes = parts(reference, winner, points)
     findings: list[Finding] = []
     # Without its only change the winner is the reference, and that comparison is the claim itself.
     for change in changes if len(changes) > 1 else ():

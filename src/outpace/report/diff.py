@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal
 
 from outpace.candidate import Candidate
 from outpace.lines import with_ends
+from outpace.variation import Point, idle_lines
 
 Kind = Literal["same", "old", "new"]
 
@@ -48,11 +49,30 @@ class Part:
     without: Candidate
 
 
-def hunks(reference: str, winner: str) -> tuple[Hunk, ...]:
-    """What changed, in the order of the lines."""
-    before, after = with_ends(reference), with_ends(winner)
-    many = max(len(before), len(after)) > EXACT_LINES
-    groups = SequenceMatcher(None, before, after, autojunk=many).get_grouped_opcodes(CONTEXT)
+@dataclass(frozen=True)
+class _Seen:
+    """The lines of a text that are shown, each with its number from 0, and how many lines there are."""
+
+    lines: tuple[str, ...]
+    at: tuple[int, ...]
+    total: int
+
+    @classmethod
+    def of(cls, text: str, idle: Collection[int]) -> _Seen:
+        rows = with_ends(text)
+        at = tuple(number for number in range(len(rows)) if number not in idle)
+        return cls(tuple(rows[number] for number in at), at, len(rows))
+
+    def span(self, first: int, end: int) -> tuple[int, int]:
+        """Where shown lines [first, end) stand, with those around them that are not shown: they change together."""
+        return self.at[first - 1] + 1 if first else 0, self.at[end] if end < len(self.at) else self.total
+
+
+def hunks(reference: str, winner: str, idle: tuple[Collection[int], Collection[int]] = ((), ())) -> tuple[Hunk, ...]:
+    """What changed, in the order of the lines; the `idle` lines of either text belong to a change and are not shown."""
+    before, after = _Seen.of(reference, idle[0]), _Seen.of(winner, idle[1])
+    many = max(before.total, after.total) > EXACT_LINES
+    groups = SequenceMatcher(None, before.lines, after.lines, autojunk=many).get_grouped_opcodes(CONTEXT)
     return tuple(_hunk(before, after, group) for group in groups)
 
 
@@ -62,12 +82,17 @@ def without(reference: str, winner: str, hunk: Hunk) -> str:
     return "".join(after[: hunk.new[0]] + before[slice(*hunk.old)] + after[hunk.new[1] :])
 
 
-def parts(reference: Candidate, winner: Candidate) -> tuple[Part, ...]:
-    """Every change of the winner: the hunks of each file, then the flags."""
+def parts(reference: Candidate, winner: Candidate, points: Sequence[Point] = ()) -> tuple[Part, ...]:
+    """Every change of the winner: the hunks of each file, then the flags.
+
+    Of alternatives that the task declares only those in use are shown: one that was commented out instead of another
+    is no change that anybody made.
+    """
     found: list[Part] = []
+    idle = idle_lines(points, reference), idle_lines(points, winner)
     for file in sorted({*reference.files, *winner.files}):
         before, after = reference.files.get(file, ""), winner.files.get(file, "")
-        for hunk in hunks(before, after):
+        for hunk in hunks(before, after, (idle[0].get(file, ()), idle[1].get(file, ()))):
             changed = {**winner.files, file: without(before, after, hunk)}
             title = f"{file}, {_span(hunk)}"
             found.append(Part(len(found) + 1, title, hunk, file, Candidate(changed, winner.flags)))
@@ -78,25 +103,29 @@ def parts(reference: Candidate, winner: Candidate) -> tuple[Part, ...]:
     return tuple(found)
 
 
-def _hunk(before: Sequence[str], after: Sequence[str], group: Sequence[tuple[str, int, int, int, int]]) -> Hunk:
+def _hunk(before: _Seen, after: _Seen, group: Sequence[tuple[str, int, int, int, int]]) -> Hunk:
     changed = [code for code in group if code[0] != "equal"]
     lines: list[Line] = []
     for tag, old_from, old_to, new_from, new_to in group:
         if tag == "equal":
             lines += [
-                Line("same", after[new], old + 1, new + 1)
+                Line("same", after.lines[new], before.at[old] + 1, after.at[new] + 1)
                 for old, new in zip(range(old_from, old_to), range(new_from, new_to), strict=True)
             ]
         else:
-            lines += [Line("old", before[at], at + 1, None) for at in range(old_from, old_to)]
-            lines += [Line("new", after[at], None, at + 1) for at in range(new_from, new_to)]
-    return Hunk((changed[0][1], changed[-1][2]), (changed[0][3], changed[-1][4]), tuple(lines))
+            lines += [Line("old", before.lines[at], before.at[at] + 1, None) for at in range(old_from, old_to)]
+            lines += [Line("new", after.lines[at], None, after.at[at] + 1) for at in range(new_from, new_to)]
+    old, new = before.span(changed[0][1], changed[-1][2]), after.span(changed[0][3], changed[-1][4])
+    return Hunk(old, new, tuple(lines))
 
 
 def _span(hunk: Hunk) -> str:
-    first, end = hunk.new if hunk.new[0] < hunk.new[1] else hunk.old
+    added = [line.new - 1 for line in hunk.lines if line.kind == "new" and line.new is not None]
+    removed = [line.old - 1 for line in hunk.lines if line.kind == "old" and line.old is not None]
+    seen = added or removed
+    first, end = min(seen), max(seen) + 1
     where = f"line {first + 1}" if end == first + 1 else f"lines {first + 1} to {end}"
-    return where if hunk.new[0] < hunk.new[1] else f"{where} removed"
+    return where if added else f"{where} removed"
 
 
 def _flags(flags: Sequence[str]) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import altair as alt
 import vl_convert
 
 from outpace.report.figures import FASTER, LABELS, NOT_CONFIRMED, NOT_FASTER, Row, times
+from outpace.report.labels import PLACES, places
 from outpace.report.scale import speed_scale
 from outpace.report.svg import tidy
 
@@ -21,6 +23,8 @@ _FEW = 60
 # Room at the right for the figure that a line or a row ends with.
 _END = 56
 _SMALL, _LARGE = 28, 60
+# Room at the left for the numbers of an axis of speeds; and so many dots of a line have names at most.
+_AXIS, _NAMED = 42, 12
 
 
 @dataclass(frozen=True)
@@ -71,11 +75,9 @@ def best_so_far(rows: Sequence[Row], last: int, look: Look) -> Chart:
     steps = [{"trial": 0, "best": 1.0}, *rows, {"trial": last, "best": best, "word": times(best)}]
     leaders = [row for row in rows if row["leads"]]
     others = [row for row in rows if not row["leads"]]
-    named = [{"trial": 0, "level": 1.0, "word": "reference"}]
     line = _data(steps).mark_line(interpolate="step-after", color=look["accent"], strokeWidth=2, aria=False)
     return alt.layer(
         _rule([{"level": 1.0}], look["muted"], 1, dashed=True, y=axis.y("level")),
-        _words(named, x, axis.y("level"), look["muted"], dy=14),
         _rule(others if len(rows) <= _FEW else [], look["line"], 2, x=x, y=axis.y("low"), y2="high:Q"),
         line.encode(x=x, y=axis.y("best")),
         _dots(others, x, y, look["muted"], _SMALL),
@@ -118,6 +120,7 @@ def lineage(rows: Sequence[Row], last: int, look: Look) -> Chart:
     x, y = _trials(last, look), axis.y("ratio")
     others = [row for row in rows if not row["winning"]]
     winning = [{**row, "word": str(row["trial"])} for row in rows if row["winning"]]
+    height = 190 if look.narrow else 240
     origin = [{"trial": 0, "ratio": 1.0, "text": "the reference"}]
     joined: dict[str, Any] = {
         "x": _trials(last, look, "parent"), "y": axis.y("parent_ratio"), "x2": "trial:Q", "y2": "ratio:Q"
@@ -128,8 +131,30 @@ def lineage(rows: Sequence[Row], last: int, look: Look) -> Chart:
         _dots(others, x, y, look["muted"], _SMALL),
         _dots(winning, x, y, look["accent"], _LARGE),
         _dots(origin, x, y, look["ink"], _LARGE),
-        _words(winning if len(winning) <= 12 else [], x, y, look["accent"], dx=-3, dy=-13),
-    ).properties(height=190 if look.narrow else 240)
+        *_named(winning, [*others, *origin], axis, (x, y), (last, height), look),
+    ).properties(height=height)
+
+
+def _named(
+    rows: Sequence[Row], others: Sequence[Row], axis: SpeedAxis, channels: tuple[alt.X, alt.Y], size: tuple[int, int],
+    look: Look,
+) -> list[alt.Chart]:  # fmt: skip
+    """The trials' numbers at their dots, one layer for each way to stand beside one."""
+    if not 0 < len(rows) <= _NAMED:
+        return []
+    last, height = size
+    width = look.width - _AXIS - _END
+
+    def at(row: Row) -> tuple[float, float]:
+        return row["trial"] / max(last, 1) * width, (1 - axis.share(row["ratio"])) * height
+
+    found = places([row["word"] for row in rows], [at(row) for row in rows], [at(row) for row in others], -4.0)
+    layers = []
+    for place in PLACES:
+        here = [row for row, chosen in zip(rows, found, strict=True) if chosen == place]
+        if here:
+            layers.append(_words(here, *channels, look["accent"], dx=place.dx, dy=place.dy, align=place.align))
+    return layers
 
 
 def contrast(rows: Sequence[Row], look: Look) -> Chart:
@@ -205,6 +230,11 @@ class SpeedAxis:
         """The axis that shows these values, and the reference's too where the picture has it."""
         return cls(*speed_scale([*values, 1.0] if reach_one else values))
 
+    def share(self, ratio: float) -> float:
+        """How far up the axis a speed-up stands, from 0 to 1."""
+        low, high = (math.log(end) for end in self.domain)
+        return min(max((math.log(ratio) - low) / (high - low), 0.0), 1.0)
+
     def x(self, field: str) -> alt.X:
         """The horizontal channel."""
         return alt.X(f"{field}:Q", title=None, scale=self._scale(), axis=self._axis())
@@ -234,7 +264,8 @@ def _buckets(end: float, look: Look, field: str = "bucket") -> alt.X:
 def _whole_numbers(last: int, look: Look) -> alt.Axis:
     # Labels of four digits side by side would run into each other on a phone.
     most = 8 if last < 100 or not look.narrow else 4
-    return alt.Axis(grid=False, tickMinStep=1, format="d", tickCount=min(max(last, 1), most))
+    # Each number under its place: pushed inwards, the last two would run into each other.
+    return alt.Axis(grid=False, tickMinStep=1, format="d", tickCount=min(max(last, 1), most), labelFlush=False)
 
 
 def _names(field: str, order: Sequence[str], look: Look) -> alt.Y:
@@ -260,8 +291,11 @@ def _rule(rows: Sequence[Row], colour: str, width: float, *, dashed: bool = Fals
     return _encoded(marks, **channels)
 
 
-def _words(rows: Sequence[Row], x: alt.X, y: alt.Y, colour: str, *, dx: int = 0, dy: int = 0) -> alt.Chart:
-    marks = _data(rows).mark_text(align="left", dx=dx, dy=dy, color=colour, fontSize=12, aria=False)
+def _words(
+    rows: Sequence[Row], x: alt.X, y: alt.Y, colour: str, *, dx: int = 0, dy: int = 0,
+    align: Literal["left", "center", "right"] = "left",
+) -> alt.Chart:  # fmt: skip
+    marks = _data(rows).mark_text(align=align, dx=dx, dy=dy, color=colour, fontSize=12, aria=False)
     return _encoded(marks, x=x, y=y, text="word:N")
 
 

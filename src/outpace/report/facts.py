@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from outpace import confirmation
+from outpace import confirmation, variation
 from outpace.archive import Archive, RunRecord, Trial
 from outpace.candidate import Candidate, reference
 from outpace.errors import TaskError
@@ -19,6 +19,7 @@ from outpace.receipt import Receipt
 from outpace.run import ENDED
 from outpace.task import Task
 from outpace.taskfile import make_task
+from outpace.variation import Point
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,14 @@ class Facts:
     def reference(self) -> Candidate | None:
         """The task's own sources."""
         return None if self.task is None else reference(self.task)
+
+    @property
+    def points(self) -> tuple[Point, ...]:
+        """The task's variation points, as far as they can be read."""
+        try:
+            return () if self.task is None else variation.points(self.task)
+        except TaskError:
+            return ()
 
     @property
     def leading_trial(self) -> Trial | None:

@@ -52,7 +52,8 @@ def _best(facts: Facts, last: int) -> Picture | None:
         title = f"The best speed-up so far is {times(leader['ratio'])}, of trial {leader['trial']}"
         title += "" if leader["confirmed"] else ", not confirmed yet"
     caption = (
-        "Each dot is a candidate that answers correctly; bars are 99% intervals. Only a proven gain lifts the line."
+        "Each dot is a candidate that answers correctly; bars are 99% intervals. Only a proven gain lifts the line. "
+        "The dashed line is the reference."
     )
     drawn = figures.thinned(rows)
     if len(drawn) < len(rows):

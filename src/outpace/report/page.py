@@ -242,7 +242,7 @@ def _changes(facts: Facts) -> list[dict[str, Any]]:
     worth = {finding.number: finding for finding in read_findings(facts.ablation)}
     left = _LINES
     changes = []
-    for part in parts(facts.reference, facts.winner):
+    for part in parts(facts.reference, facts.winner, facts.points):
         lines = part.hunk.lines if part.hunk is not None else ()
         changes.append(_change(part, left, worth.get(part.number)))
         left = max(left - len(lines), 0)

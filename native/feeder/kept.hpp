@@ -30,7 +30,7 @@ class Kept {
     // What the next question says of them.
     std::uint32_t what_to_keep() {
         constexpr std::uint64_t most_bytes = 64 << 20;
-        constexpr unsigned one_in = 4;
+        constexpr unsigned one_in = 16;
         std::uint32_t flags = first_ ? lets_go : 0;
         first_ = false;
         std::uint64_t bytes = 0;

@@ -252,7 +252,7 @@ def _bubblewrap_outer(confinement: Confinement) -> list[str]:
         arguments += ["--setenv", name, value]
     bound, links = _system_layout()
     for parent in _parents(
-        ["/outpace/launch", *(target for _, target in bound), *(bind.target for bind in confinement.binds)]
+        ["/outpace/launch", "/dev/null", *(target for _, target in bound), *(bind.target for bind in confinement.binds)]
     ):
         # bwrap makes missing parents for root's eyes only; the candidate's uid must be able to pass through them.
         arguments += ["--perms", "0755", "--dir", parent]

@@ -80,12 +80,18 @@ def test_of_alternatives_only_those_in_use_are_compared() -> None:
     (part,) = diff.parts(own, winner, points)
     assert part.hunk is not None and part.without == own
     said = "".join(line.text for line in part.hunk.lines if line.kind == "old")
-    assert said == plain[0] and "~" not in "".join(line.text for line in part.hunk.lines)
-    assert "".join(line.text for line in part.hunk.lines if line.kind == "new") == plain[2]
+    assert said == "// outpace: option a\n" + plain[0].removesuffix("}\n")
+    added = "".join(line.text for line in part.hunk.lines if line.kind == "new")
+    assert added == "// outpace: option c\n" + plain[2].removesuffix("}\n")
     # The numbers are those of the files.
     rows = with_ends(winner.files["x.c"])
     assert all(rows[line.new - 1] == line.text for line in part.hunk.lines if line.new is not None)
-    assert part.title == "x.c, lines 11 to 13"
+    assert part.title == "x.c, lines 10 to 12"
+    # Two of them are two changes, however near.
+    twice = make_task(Path("x"), {**files, "x.c": (source + "int between;\n" + source.replace("use_", "go_")).encode()})
+    both, points_of_both = reference(twice), variation.points(twice)
+    assert [part.title for part in diff.parts(both, variation.apply(points_of_both, both, (2, 1)), points_of_both)] == [
+        "x.c, lines 10 to 12", "x.c, lines 21 to 23"]  # fmt: skip
     # What a candidate wrote itself is shown, whatever it looks like.
     hiding = Candidate({"x.c": winner.files["x.c"].replace("return 1;", "return 7;")}, winner.flags)
     (part,) = diff.parts(own, hiding, points)

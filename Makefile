@@ -41,6 +41,11 @@ run: setup  ## the main job: make the shipped example faster, under five minutes
 	@printf '%s\n' 'Next: `. $(BIN)/activate` puts `outpace` on the PATH of this terminal, `outpace report` tells what was found,' \
 	  'and "Your own code in five minutes" in README.md goes on from there.'
 
+# Of tests/unit, without what builds indexes, runs code in the jail, draws, kills runs or simulates noise.
+SLOW := ann_% bench_ann_% data_sets cli coverage sanitizers loop archive_faults report report_diff statistics compare_anything \
+  growth interview widening schedule judge_% init_forms init_ranges init_values soundness worker_channel wire extent
+QUICK := $(filter-out $(SLOW:%=tests/unit/test_%.py),$(wildcard tests/unit/test_*.py))
+
 unit: setup  ## the quick tests: an answer in under a minute
 	$(BIN)/python -m pytest -q -n auto --dist worksteal $(QUICK)
 

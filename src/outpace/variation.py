@@ -165,18 +165,26 @@ def frame(points: Sequence[Point], candidate: Candidate) -> str:
     return digest.hexdigest()[:16]
 
 
-def idle_lines(points: Sequence[Point], candidate: Candidate) -> dict[str, set[int]]:
-    """By file, the lines (from 0) of options that are commented out, where their text is the task's own.
+def folds(points: Sequence[Point], candidate: Candidate) -> dict[str, dict[int, tuple[int, ...]]]:
+    """By file, each block of alternatives by its first line: those of its lines (from 0) that are in use.
 
-    A person who reads what a candidate changed has no use for them. What a candidate wrote there itself is not one.
+    A person who reads what a candidate changed has no use for the others. Left out here are blocks in which a candidate
+    wrote something of its own into an option that is not in use: that is not to be passed over.
     """
-    idle: dict[str, set[int]] = {}
+    found: dict[str, dict[int, tuple[int, ...]]] = {}
     for point, place in _locate(points, candidate).items():
         lines = candidate.files[point.file].split("\n")
-        for index, block in enumerate(place.blocks):
-            if not block.active and "\n".join(lines[block.first : block.last]) == point.spellings[index][1]:
-                idle.setdefault(point.file, set()).update(range(block.first, block.last))
-    return idle
+        idle = [(index, block) for index, block in enumerate(place.blocks) if not block.active]
+        if not idle or any(
+            "\n".join(lines[block.first : block.last]) != point.spellings[index][1] for index, block in idle
+        ):
+            continue
+        used = place.blocks[place.setting]
+        # The last line is that which ends the block.
+        found.setdefault(point.file, {})[place.line] = (
+            place.line, *range(used.first - 1, used.last), place.blocks[-1].last
+        )  # fmt: skip
+    return found
 
 
 def _locate(points: Sequence[Point], candidate: Candidate) -> dict[Point, _Found]:

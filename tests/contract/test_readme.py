@@ -112,3 +112,11 @@ def test_every_target_is_listed_by_make_help() -> None:
     phony = re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)
     assert phony is not None
     assert set(phony[1].split()) == set(re.findall(r"^([a-z-]+):.*## ", makefile, re.MULTILINE))
+
+
+def test_what_the_quick_tests_leave_out_is_there() -> None:
+    root = Path(__file__).parents[2]
+    told = re.search(r"^SLOW := ((?:.*\\\n)*.*)$", (root / "Makefile").read_text(), re.MULTILINE)
+    assert told is not None
+    for name in told[1].replace("\\\n", " ").split():
+        assert list((root / "tests/unit").glob(f"test_{name.replace('%', '*')}.py")), name

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal
 
 from outpace.candidate import Candidate
 from outpace.lines import with_ends
-from outpace.variation import Point, idle_lines
+from outpace.variation import Point, folds
 
 Kind = Literal["same", "old", "new"]
+# The lines that are shown of blocks, by the line that each begins with.
+Folds = Mapping[int, tuple[int, ...]]
+# Of difflib: what became of some units, [first, end) of both sides.
+_Code = tuple[str, int, int, int, int]
 
 # As in a unified diff: changes nearer to each other than twice this are one hunk.
 CONTEXT = 3
@@ -50,30 +54,50 @@ class Part:
 
 
 @dataclass(frozen=True)
-class _Seen:
-    """The lines of a text that are shown, each with its number from 0, and how many lines there are."""
+class _Unit:
+    """Lines [first, end) of a text that change together, and those of them that are shown."""
 
-    lines: tuple[str, ...]
-    at: tuple[int, ...]
-    total: int
-
-    @classmethod
-    def of(cls, text: str, idle: Collection[int]) -> _Seen:
-        rows = with_ends(text)
-        at = tuple(number for number in range(len(rows)) if number not in idle)
-        return cls(tuple(rows[number] for number in at), at, len(rows))
-
-    def span(self, first: int, end: int) -> tuple[int, int]:
-        """Where shown lines [first, end) stand, with those around them that are not shown: they change together."""
-        return self.at[first - 1] + 1 if first else 0, self.at[end] if end < len(self.at) else self.total
+    text: str
+    first: int
+    end: int
+    shown: tuple[int, ...]
 
 
-def hunks(reference: str, winner: str, idle: tuple[Collection[int], Collection[int]] = ((), ())) -> tuple[Hunk, ...]:
-    """What changed, in the order of the lines; the `idle` lines of either text belong to a change and are not shown."""
-    before, after = _Seen.of(reference, idle[0]), _Seen.of(winner, idle[1])
-    many = max(before.total, after.total) > EXACT_LINES
-    groups = SequenceMatcher(None, before.lines, after.lines, autojunk=many).get_grouped_opcodes(CONTEXT)
-    return tuple(_hunk(before, after, group) for group in groups)
+def _units(rows: Sequence[str], folded: Folds) -> list[_Unit]:
+    """Every line by itself, but alternatives as one."""
+    units: list[_Unit] = []
+    at = 0
+    while at < len(rows):
+        shown = folded.get(at, (at,))
+        units.append(_Unit("".join(rows[number] for number in shown), at, shown[-1] + 1, shown))
+        at = shown[-1] + 1
+    return units
+
+
+def hunks(reference: str, winner: str, folded: tuple[Folds, Folds] = ({}, {})) -> tuple[Hunk, ...]:
+    """What changed, in the order of the lines; `folded` are the blocks of either text of which a part is shown."""
+    before, after = with_ends(reference), with_ends(winner)
+    old, new = _units(before, folded[0]), _units(after, folded[1])
+    many = max(len(before), len(after)) > EXACT_LINES
+    matcher = SequenceMatcher(None, [unit.text for unit in old], [unit.text for unit in new], autojunk=many)
+    groups = [part for group in matcher.get_grouped_opcodes(CONTEXT) for part in _apart(group, old, new)]
+    return tuple(_hunk(before, after, old, new, group) for group in groups)
+
+
+def _apart(group: Sequence[_Code], old: Sequence[_Unit], new: Sequence[_Unit]) -> list[list[_Code]]:
+    """Each of several alternatives that changed by itself, however near they are: each was chosen by itself."""
+
+    def chosen(code: _Code) -> bool:
+        return code[0] != "equal" and any(
+            len(unit.shown) > 1 for unit in (*old[code[1] : code[2]], *new[code[3] : code[4]])
+        )
+
+    parts: list[list[_Code]] = [[]]
+    for at, code in enumerate(group):
+        parts[-1].append(code)
+        if code[0] == "equal" and 0 < at < len(group) - 1 and (chosen(group[at - 1]) or chosen(group[at + 1])):
+            parts.append([code])
+    return parts
 
 
 def without(reference: str, winner: str, hunk: Hunk) -> str:
@@ -89,10 +113,10 @@ def parts(reference: Candidate, winner: Candidate, points: Sequence[Point] = ())
     is no change that anybody made.
     """
     found: list[Part] = []
-    idle = idle_lines(points, reference), idle_lines(points, winner)
+    folded = folds(points, reference), folds(points, winner)
     for file in sorted({*reference.files, *winner.files}):
         before, after = reference.files.get(file, ""), winner.files.get(file, "")
-        for hunk in hunks(before, after, (idle[0].get(file, ()), idle[1].get(file, ()))):
+        for hunk in hunks(before, after, (folded[0].get(file, {}), folded[1].get(file, {}))):
             changed = {**winner.files, file: without(before, after, hunk)}
             title = f"{file}, {_span(hunk)}"
             found.append(Part(len(found) + 1, title, hunk, file, Candidate(changed, winner.flags)))
@@ -103,20 +127,50 @@ def parts(reference: Candidate, winner: Candidate, points: Sequence[Point] = ())
     return tuple(found)
 
 
-def _hunk(before: _Seen, after: _Seen, group: Sequence[tuple[str, int, int, int, int]]) -> Hunk:
+def _hunk(
+    before: Sequence[str],
+    after: Sequence[str],
+    old: Sequence[_Unit],
+    new: Sequence[_Unit],
+    group: Sequence[_Code],
+) -> Hunk:
     changed = [code for code in group if code[0] != "equal"]
     lines: list[Line] = []
     for tag, old_from, old_to, new_from, new_to in group:
+        was, now = old[old_from:old_to], new[new_from:new_to]
         if tag == "equal":
-            lines += [
-                Line("same", after.lines[new], before.at[old] + 1, after.at[new] + 1)
-                for old, new in zip(range(old_from, old_to), range(new_from, new_to), strict=True)
-            ]
+            for one, other in zip(was, now, strict=True):
+                # Of alternatives that did not change, where they begin and end.
+                pairs = list(zip(one.shown, other.shown, strict=True))
+                pairs = pairs if len(pairs) == 1 else [pairs[0], pairs[-1]]
+                lines += [Line("same", after[right], left + 1, right + 1) for left, right in pairs]
         else:
-            lines += [Line("old", before.lines[at], before.at[at] + 1, None) for at in range(old_from, old_to)]
-            lines += [Line("new", after.lines[at], None, after.at[at] + 1) for at in range(new_from, new_to)]
-    old, new = before.span(changed[0][1], changed[-1][2]), after.span(changed[0][3], changed[-1][4])
-    return Hunk(old, new, tuple(lines))
+            lines += _compared(before, after, [at for unit in was for at in unit.shown], [
+                at for unit in now for at in unit.shown])  # fmt: skip
+    return Hunk(
+        _range(old, changed[0][1], changed[-1][2], len(before)),
+        _range(new, changed[0][3], changed[-1][4], len(after)),
+        tuple(lines),
+    )
+
+
+def _compared(before: Sequence[str], after: Sequence[str], old: Sequence[int], new: Sequence[int]) -> list[Line]:
+    """The lines of one change: alternatives have some in common."""
+    lines: list[Line] = []
+    matcher = SequenceMatcher(None, [before[at] for at in old], [after[at] for at in new], autojunk=False)
+    for tag, old_from, old_to, new_from, new_to in matcher.get_opcodes():
+        if tag == "equal":
+            pairs = zip(old[old_from:old_to], new[new_from:new_to], strict=True)
+            lines += [Line("same", after[right], left + 1, right + 1) for left, right in pairs]
+        else:
+            lines += [Line("old", before[at], at + 1, None) for at in old[old_from:old_to]]
+            lines += [Line("new", after[at], None, at + 1) for at in new[new_from:new_to]]
+    return lines
+
+
+def _range(units: Sequence[_Unit], first: int, end: int, total: int) -> tuple[int, int]:
+    start = units[first].first if first < len(units) else total
+    return start, units[end - 1].end if end > first else start
 
 
 def _span(hunk: Hunk) -> str:

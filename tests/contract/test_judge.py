@@ -381,6 +381,20 @@ int64_t total(const double *x, int64_t n) {
 """
 
 
+def test_the_modules_of_a_python_command_are_compiled_once(judge_of: MakeJudge, jail: JailKind) -> None:
+    toml = 'name = "small"\neditable = ["run.py", "help.py"]\n[build]\ncommand = ["chmod", "+x", "run.py"]\nproduct = "run.py"\n'
+    files = {
+        "task.toml": (toml + '[entry]\nkind = "command"\ncommand = ["./run.py"]\n').encode(),
+        "judge.py": b"def make_input(rng):\n    return {'stdin': str(int(rng.integers(9))).encode()}\n",
+        "run.py": b"#!/usr/bin/env -S python3 -S\nimport sys\nimport help\nprint(help.twice(int(sys.stdin.read())))\n",
+        "help.py": b"def twice(n):\n    return 2 * n\n",
+    }
+    judge = judge_of(make_task(Path("small"), files), jail)
+    folder = judge._build(reference(judge.domain.task))
+    assert [path.name.split(".")[0] for path in folder.glob("__pycache__/help.*.pyc")] == ["help"]
+    remove(folder)
+
+
 def test_variables_are_found_as_in_a_program(judge_of: MakeJudge, jail: JailKind) -> None:
     # In a library `_Thread_local` is a call, and a global stands in a table: to leave these out was worth 1.4x here.
     task = c_task(THREADS_OWN, "int64_t total(const double *x, int64_t n)", SUM_JUDGE)

@@ -33,6 +33,10 @@ def recipe(task: Task, candidate: Candidate, shim: str) -> BuildPlan:
         commands.append(("cc", "-O2", "-fPIC", "-c", "-o", _SHIM_OBJECT, _SHIM))
     if task.entry.kind != "python":
         commands += _compile(task, in_order(task, candidate.flags))
+    if task.entry.kind == "command" and (python := _python_of(task)):
+        # As from the second run on everywhere else: nobody compiles his own modules anew each time.
+        script = '"$1" -m compileall -q --invalidation-mode unchecked-hash . >/dev/null || true'
+        commands.append(("/bin/sh", "-c", script, "sh", python))
     limits = task.limits
     return BuildPlan(
         files,
@@ -67,6 +71,16 @@ def own_program(task: Task) -> str:
     return name if built and not Path(name).is_absolute() else ""
 
 
+def _python_of(task: Task) -> str:
+    """The interpreter of a command that is a Python program, or "" where it is none."""
+    program = task.entry.command[0]
+    if Path(program).name.startswith("python"):
+        return program
+    first = task.files.get(program.removeprefix("./"), b"").split(b"\n")[0].decode("utf-8", "replace")
+    words = first.removeprefix("#!").split() if first.startswith("#!") else []
+    return next((word for word in words if Path(word).name.startswith("python")), "")
+
+
 def _compile(task: Task, flags: tuple[str, ...]) -> list[Command]:
     build = task.build
     if build.command:
@@ -92,10 +106,4 @@ def _compile(task: Task, flags: tuple[str, ...]) -> list[Command]:
         ]
     if build.sources:
         return [(build.compiler, *flags, "-o", product(task), *build.sources, *_LIBRARIES)]
-    interpreter = task.entry.command[0]
-    if Path(interpreter).name.startswith("python"):
-        # As from the second run on everywhere else: nobody compiles his own modules anew each time.
-        return [
-            ("/bin/sh", "-c", '"$1" -m compileall -q --invalidation-mode unchecked-hash . || true', "sh", interpreter)
-        ]
-    return []  # another script
+    return []  # a script

@@ -18,9 +18,10 @@ import numpy.typing as npt
 
 from outpace.judge.nudge import NUDGES
 
-# How many times its own movement an element may be off. Another order of summation makes errors of the size of the
-# reference's own, sometimes several times that; sixteen steps are still 500 times finer than the next coarser type.
-MOVEMENTS = 16
+# How many times its own movement an element may be off. A sum of n numbers in another order errs by up to the root of n
+# times as much as a rounding step of each of them moves it: some twenty times were seen for sums of 40,000 that cancel.
+# 64 steps are still more than a hundred times finer than the next coarser type.
+MOVEMENTS = 64
 # The largest of some movements in quarters of them: of errors like those of a sum it is about six times what a quarter
 # of them stays below.
 QUARTILES = 6

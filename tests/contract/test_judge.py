@@ -382,9 +382,18 @@ int64_t total(const double *x, int64_t n) {
 
 
 def test_the_modules_of_a_python_command_are_compiled_once(judge_of: MakeJudge, jail: JailKind) -> None:
-    toml = 'name = "small"\neditable = ["run.py", "help.py"]\n[build]\ncommand = ["chmod", "+x", "run.py"]\nproduct = "run.py"\n'
+    toml = """
+name = "small"
+editable = ["run.py", "help.py"]
+[build]
+command = ["chmod", "+x", "run.py"]
+product = "run.py"
+[entry]
+kind = "command"
+command = ["./run.py"]
+"""
     files = {
-        "task.toml": (toml + '[entry]\nkind = "command"\ncommand = ["./run.py"]\n').encode(),
+        "task.toml": toml.encode(),
         "judge.py": b"def make_input(rng):\n    return {'stdin': str(int(rng.integers(9))).encode()}\n",
         "run.py": b"#!/usr/bin/env -S python3 -S\nimport sys\nimport help\nprint(help.twice(int(sys.stdin.read())))\n",
         "help.py": b"def twice(n):\n    return 2 * n\n",

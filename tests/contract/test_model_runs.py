@@ -237,7 +237,7 @@ def test_a_reminder_counts_both_calls(tmp_path: Path) -> None:
 
 # The command line
 
-SLOW = "def solve(items):\n    total = 0\n    for item in items:\n        total += item * item\n    return total\n"
+SLOW = "def solve(items):\n    total = 0\n    for item in items:\n        total += (item * item + item // 3) % 1009\n    return total\n"
 # Crashes if any trace of the key can be seen from inside.
 CURIOUS = (
     "import os\n"
@@ -248,7 +248,7 @@ CURIOUS = (
     "except OSError:\n"
     "    pass\n"
     f"assert {KEY[3:]!r} not in seen\n"
-    "def solve(items):\n    return sum([item * item for item in items])\n"
+    "def solve(items):\n    return sum([(item * item + item // 3) % 1009 for item in items])\n"
 )
 JUDGE = "def make_input(rng):\n    return {'items': rng.integers(0, 1000, 2000).tolist()}\n"
 

@@ -319,7 +319,7 @@ def test_what_moves_by_few_steps_to_both_sides_is_rounding_and_what_moves_to_one
     expected, step = np.array([0.002]), 2.0**-52
     often_still = [np.array([0.002 + by * step]) for by in (0, 0, 0, 0, 0, 1, -1, 1)]
     assert difference(expected, expected + 4 * step, 1e-15, moved=often_still) == ""
-    assert difference(expected, expected + 40 * step, 1e-15, moved=often_still)
+    assert difference(expected, expected + 3 * MOVEMENTS * step, 1e-15, moved=often_still)
     one_sided = [np.array([0.002 + by * step]) for by in (0, 0, 0, 0, 0, 1, 1, 1)]
     assert difference(expected, expected + step, 1e-15, moved=one_sided) == ""
     assert difference(expected, expected + 4 * step, 1e-15, moved=one_sided)

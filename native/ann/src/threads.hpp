@@ -35,6 +35,8 @@ void parallel(std::size_t count, int threads, std::size_t chunk, const Report& r
             if (!failure) failure = std::current_exception();
         }
     };
+    // Helpers may have taken every chunk before this thread takes its first: a stage is named all the same.
+    if (report && count != 0) report(0.0);
     std::vector<std::thread> helpers;
     for (std::size_t i = 1; i < workers; ++i) {
         try {

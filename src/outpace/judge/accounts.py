@@ -108,7 +108,8 @@ def reckon(buckets: Sequence[Bucket], task: Task) -> Account:
     # A burst of other work looks like a rare, dear call; only what noise does not explain is held against anybody.
     stolen = _stolen(logs, reference, candidate) if excuses else 0.0
     pooled = math.log(reference.sum() / (candidate.sum() - stolen))
-    rare = _beyond(_claimed(logs) - pooled, noise / math.sqrt(len(logs)))
+    middle = _middle if excuses else _claimed
+    rare = _beyond(middle(logs) - pooled, noise / math.sqrt(len(logs)))
     waits = 0.0 if parallel else math.log1p(_waits(usable, excuses=excuses))
     harm = _harm(usable, noise, excuses=excuses, parallel=parallel)
     long = np.array([bucket.span is Span.LONG for bucket in usable])
@@ -132,7 +133,7 @@ def reckon(buckets: Sequence[Bucket], task: Task) -> Account:
     lives = int(long.sum())
     # As many as that are asked only where one was no win: what they say counts without an allowance.
     excused = 0.0 if lives >= LONG_LIVES else noise / math.sqrt(max(lives, 1))
-    late = max(_beyond(_claimed(spread_over(lifetime)) - lasting, excused), 0.0)
+    late = max(_beyond(middle(spread_over(lifetime)) - lasting, excused), 0.0)
     taken = float(np.median(candidate / calls))
     converting = float(np.median([bucket.converting for bucket in usable]))
     return Account(
@@ -150,13 +151,17 @@ def reckon(buckets: Sequence[Bucket], task: Task) -> Account:
     )
 
 
+def _middle(logs: Numbers) -> float:
+    return float(np.median(logs))
+
+
 def _claimed(logs: Numbers) -> float:
-    """What is claimed of these log ratios, or their median if that is more.
+    """What is claimed of these log ratios, or their median if that is more; a first look claims nothing.
 
     What a candidate does in some processes only, drawn by lot, moves the one and not the other: whatever bounds a claim
     is held against both.
     """
-    return max(float(np.median(logs)), hodges_lehmann(logs.tolist()))
+    return max(_middle(logs), hodges_lehmann(logs.tolist()))
 
 
 def of_its_own(buckets: Sequence[Bucket], task: Task) -> bool:

@@ -126,7 +126,7 @@ def test_a_prompt_stays_open_and_is_asked_again_by_the_next_run_when_the_server_
     with serving(*script) as book:
         with Archive.open(tmp_path / "a.db") as archive:
             with pytest.raises(PolicyError, match="start the same command again"):
-                loop(run_of(archive, book, Budget(trials=2), timeout=0.1))
+                loop(run_of(archive, book, Budget(trials=2), timeout=0.5))  # the first reply must arrive in it
             assert [trial.state for trial in trials_of(archive)] == ["judged", "asked"]
             assert archive.costs(archive.run("r")).failed_calls == ATTEMPTS
         with Archive.open(tmp_path / "a.db") as archive:

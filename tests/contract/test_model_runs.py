@@ -237,7 +237,10 @@ def test_a_reminder_counts_both_calls(tmp_path: Path) -> None:
 
 # The command line
 
-SLOW = "def solve(items):\n    total = 0\n    for item in items:\n        total += (item * item + item // 3) % 1009\n    return total\n"
+SLOW = (
+    "def solve(items):\n    total = 0\n    for item in items:\n"
+    "        total += (item * item + item // 3) % 1009\n    return total\n"
+)
 # Crashes if any trace of the key can be seen from inside.
 CURIOUS = (
     "import os\n"

@@ -193,7 +193,11 @@ bool Given::unchanged() const {
 
 CallFolders::CallFolders() {
     const char* temporary = std::getenv("TMPDIR");
-    base_ = std::string(temporary != nullptr && *temporary == '/' ? temporary : "/tmp") + "/calls";
+    above_ = temporary != nullptr && *temporary == '/' ? temporary : "/tmp";
+    if (stat(above_.c_str(), &found_) != 0) {
+        fail("cannot look at the folder " + above_);
+    }
+    base_ = above_ + "/calls";
     if (mkdir(base_.c_str(), 0700) == 0) {
         return;
     }
@@ -204,14 +208,23 @@ CallFolders::CallFolders() {
     }
 }
 
-bool CallFolders::clear() {
-    // As an ordinary user's the folder above is the call's own too: it could leave something in its times and
-    // its mode. As root's it cannot be changed, and we may be nobody by now.
-    const std::string above = base_.substr(0, base_.rfind('/'));
-    const timespec never[2] = {{0, 0}, {0, 0}};
-    if (utimensat(AT_FDCWD, above.c_str(), never, 0) == 0) {
-        chmod(above.c_str(), 01777);
+// As an ordinary user's the folder above is the call's own too: it could leave something in its times and its
+// mode. As root's it cannot be changed, and we may be nobody by now. Without a jail it is this machine's, so
+// it gets back what it had and nothing else. The time of its last change is ours: we make a folder in it.
+void CallFolders::restore_above() const {
+    struct stat now = {};
+    if (stat(above_.c_str(), &now) != 0) {
+        return;
     }
+    if (now.st_mode != found_.st_mode && chmod(above_.c_str(), found_.st_mode & 07777) != 0) {
+        return;
+    }
+    const timespec times[2] = {found_.st_atim, {0, UTIME_OMIT}};
+    utimensat(AT_FDCWD, above_.c_str(), times, 0);
+}
+
+bool CallFolders::clear() {
+    restore_above();
     return remove_tree(AT_FDCWD, base_.c_str(), deepest);
 }
 

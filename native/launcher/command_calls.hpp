@@ -1,6 +1,8 @@
 // Questions to a command: call records turned into folders, open files and argument lists.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -49,7 +51,12 @@ class CallFolders {
     Descriptor make();
 
   private:
+    void restore_above() const;
+
     std::string base_;
+    // The folder that it lies in, as it was found.
+    std::string above_;
+    struct stat found_ = {};
     std::uint64_t serial_ = 0;
 };
 

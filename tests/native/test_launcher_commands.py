@@ -380,3 +380,14 @@ def test_a_question_that_does_not_fit_is_a_fault_and_the_server_goes_on(mistake:
     with command("echo fine") as worker:
         assert worker.ask(d.command_record(STDOUT), **BAD_REQUESTS[mistake]).status == d.FAULT
         assert run(worker, STDOUT) == [b"fine\n"]
+
+
+def test_a_call_leaves_nothing_on_the_folder_that_all_share() -> None:
+    place = d.scratch()
+    before = place.stat()
+    script = f'stat -c "%a %X" {place}; chmod 0711 {place}; touch -a -d @1 {place}'
+    with command(script) as worker:
+        first, second, third = (run(worker, STDOUT)[0] for _ in range(3))
+    assert first == second == third
+    # Without a jail it is a folder of this machine's, which is not to be opened to others.
+    assert place.stat().st_mode == before.st_mode

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,9 +11,7 @@ import pytest
 
 from conftest import c_task, command_task, python_task
 from outpace.candidate import Candidate, reference
-from outpace.domains.recipe import LIBRARY
 from outpace.errors import TaskError
-from outpace.judge.build import remove
 from outpace.judge.interview import Interview
 from outpace.judge.jail import JailKind, best_jail
 from outpace.judge.judge import Judge
@@ -366,53 +363,6 @@ def test_a_reference_that_needs_aligned_arrays_is_told_how_to_get_them(judge_of:
         pytest.fail(f"it was judged {verdict.outcome}: {verdict.reason}")
     promised = dataclasses.replace(task, entry=dataclasses.replace(task.entry, align=64))
     assert rehearse(judge_of(promised, jail), reference(promised)).seconds > 0
-
-
-THREADS_OWN = """
-#include <stdint.h>
-int64_t bins[256];
-static _Thread_local unsigned char room[200000];
-int64_t total(const double *x, int64_t n) {
-    int64_t sum = 0;
-    for (int64_t i = 0; i < n; ++i) room[i] = (unsigned char)(x[i] * 8);
-    for (int64_t i = 0; i < n; ++i) sum += ++bins[room[i]] > 0;
-    return sum;
-}
-"""
-
-
-def test_the_modules_of_a_python_command_are_compiled_once(judge_of: MakeJudge, jail: JailKind) -> None:
-    toml = """
-name = "small"
-editable = ["run.py", "help.py"]
-[build]
-command = ["chmod", "+x", "run.py"]
-product = "run.py"
-[entry]
-kind = "command"
-command = ["./run.py"]
-"""
-    files = {
-        "task.toml": toml.encode(),
-        "judge.py": b"def make_input(rng):\n    return {'stdin': str(int(rng.integers(9))).encode()}\n",
-        "run.py": b"#!/usr/bin/env -S python3 -S\nimport sys\nimport help\nprint(help.twice(int(sys.stdin.read())))\n",
-        "help.py": b"def twice(n):\n    return 2 * n\n",
-    }
-    judge = judge_of(make_task(Path("small"), files), jail)
-    folder = judge._build(reference(judge.domain.task))
-    assert [path.name.split(".")[0] for path in folder.glob("__pycache__/help.*.pyc")] == ["help"]
-    remove(folder)
-
-
-def test_variables_are_found_as_in_a_program(judge_of: MakeJudge, jail: JailKind) -> None:
-    # In a library `_Thread_local` is a call, and a global stands in a table: to leave these out was worth 1.4x here.
-    task = c_task(THREADS_OWN, "int64_t total(const double *x, int64_t n)", SUM_JUDGE)
-    judge = judge_of(task, jail)
-    assert verdict_of(judge, reference(task))[0] in (Outcome.OK, Outcome.TOO_NOISY)
-    folder = judge._build(reference(task))
-    names = subprocess.run(["nm", "-D", folder / LIBRARY], capture_output=True, text=True, check=True).stdout
-    assert "__tls_get_addr" not in names and "bins" not in names
-    remove(folder)
 
 
 def test_a_failing_make_input_is_the_tasks_error(judge_of: MakeJudge, jail: JailKind) -> None:

@@ -3,7 +3,8 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
+# An editable install knows the modules that were there: where one came or went, it is made anew.
+STAMP := $(VENV)/.installed-$(shell find src -name '*.py' | sort | cksum | cut -d' ' -f1)
 WHEEL := build/wheel
 
 .DEFAULT_GOAL := help
@@ -18,6 +19,7 @@ $(STAMP): pyproject.toml CMakeLists.txt $(NATIVE)
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; name one with make PYTHON=...")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@rm -f $(VENV)/.installed*
 	@touch $(STAMP)
 
 setup: $(STAMP) jail  ## create the environment and install into it

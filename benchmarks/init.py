@@ -27,12 +27,12 @@ from typing import Any
 
 from copies import add_jobs, at_once, shared
 from outpace import machine
-from outpace.candidate import Candidate, reference
 from outpace.domains.program import ProgramDomain
 from outpace.judge.jail import best_jail
 from outpace.judge.judge import Judge
 from outpace.judge.verdict import PROTOCOL
-from outpace.taskfile import load_task
+from outpace.task.candidate import Candidate, reference
+from outpace.task.file import load_task
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "init.json"

@@ -31,7 +31,6 @@ import numpy.random  # noqa: F401 - before a change of user hides it
 from background import bursts
 from copies import add_jobs, at_once
 from outpace import machine
-from outpace.candidate import Candidate
 from outpace.domains.program import ProgramDomain
 from outpace.judge.accounts import reckon
 from outpace.judge.cores import timing_cores
@@ -39,7 +38,8 @@ from outpace.judge.jail import JailKind, best_jail, launcher_path
 from outpace.judge.judge import Judge
 from outpace.judge.verdict import PROTOCOL
 from outpace.task import Task
-from outpace.taskfile import load_task, make_task, read_files
+from outpace.task.candidate import Candidate
+from outpace.task.file import load_task, make_task, read_files
 
 Row = dict[str, object]
 HERE = Path(__file__).parent

@@ -23,13 +23,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from outpace import answer, exemplars, machine
-from outpace.archive import Archive, Cost
-from outpace.candidate import Candidate
+from outpace.archive import Archive
+from outpace.cost import Cost
 from outpace.judge.verdict import Bucket, Life, Outcome, Sample, SpeedUp, Verdict
 from outpace.policies.base import Lesson, Prompt, Reply
 from outpace.run import Run, Settings
 from outpace.task import Task
-from outpace.taskfile import load_task
+from outpace.task.candidate import Candidate
+from outpace.task.file import load_task
 
 HERE = Path(__file__).parent
 TASK = HERE.parent / "examples" / "csv-sum"

@@ -36,13 +36,13 @@ from typing import Any
 
 import numpy as np
 
-from outpace import answer, exemplars, reward, variation
-from outpace.candidate import Candidate, reference
-from outpace.exemplars import Scored
+from outpace import answer, exemplars, reward
 from outpace.judge.verdict import Outcome, SpeedUp, Verdict
 from outpace.policies import make_policy
 from outpace.policies.base import Exhausted, Lesson, Prompt, Shown
-from outpace.task import Entry, Task
+from outpace.scored import Scored
+from outpace.task import Entry, Task, variation
+from outpace.task.candidate import Candidate, reference
 
 RESULTS = Path(__file__).parent / "results"
 TRIALS = 60

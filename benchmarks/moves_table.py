@@ -26,14 +26,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from outpace import machine, variation
-from outpace.candidate import reference
+from outpace import machine
 from outpace.domains.program import ProgramDomain
 from outpace.judge.jail import best_jail
 from outpace.judge.judge import Judge
 from outpace.judge.verdict import Outcome, Verdict
-from outpace.task import Task
-from outpace.taskfile import load_task
+from outpace.task import Task, variation
+from outpace.task.candidate import reference
+from outpace.task.file import load_task
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"

@@ -34,9 +34,9 @@ from pathlib import Path
 from typing import Any
 
 from outpace import answer, machine
-from outpace.archive import Archive, Cost, Trial
+from outpace.archive import Archive, Trial
 from outpace.budget import Budget
-from outpace.candidate import Candidate
+from outpace.cost import Cost
 from outpace.domains.program import ProgramDomain
 from outpace.errors import ArchiveError
 from outpace.judge import cgroup
@@ -46,7 +46,8 @@ from outpace.judge.verdict import Outcome
 from outpace.loop import loop
 from outpace.policies import make_policy
 from outpace.run import Run
-from outpace.taskfile import load_task
+from outpace.task.candidate import Candidate
+from outpace.task.file import load_task
 
 HERE = Path(__file__).parent
 # Longer than any start and trial here: whoever lives so long without the awaited moment is killed all the same.

@@ -28,12 +28,12 @@ from typing import Any
 
 from outpace import machine
 from outpace.archive import Archive
-from outpace.candidate import Candidate
 from outpace.domains.program import ProgramDomain
 from outpace.judge.jail import JailKind, best_jail
 from outpace.judge.judge import Judge
 from outpace.judge.verdict import SpeedUp
-from outpace.taskfile import load_task
+from outpace.task.candidate import Candidate
+from outpace.task.file import load_task
 
 HERE = Path(__file__).parent
 ARCHIVE = HERE.parent / "runs" / "strong-model.sqlite.xz"

@@ -15,7 +15,7 @@ from outpace.domains.program import ProgramDomain
 from outpace.judge.jail import JailKind, bubblewrap_works, fallback_works
 from outpace.judge.judge import Judge
 from outpace.task import Task
-from outpace.taskfile import make_task
+from outpace.task.file import make_task
 
 Cli = Callable[..., tuple[int, str, str]]
 JAILS: list[JailKind] = ["bubblewrap", "fallback"]

@@ -6,12 +6,13 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from outpace.archive import Archive, Cost, RunRecord, Trial
-from outpace.candidate import Candidate
+from outpace.archive import Archive, RunRecord, Trial
+from outpace.cost import Cost
 from outpace.judge.verdict import Bucket, Life, Outcome, Sample, Span, SpeedUp, Verdict
 from outpace.report.facts import Facts, gather
 from outpace.task import Task
-from outpace.taskfile import make_task
+from outpace.task.candidate import Candidate
+from outpace.task.file import make_task
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(1)>'\"\x00\u202e\ud800"
 SOURCE = "".join(f"int line{number};\n" for number in range(40))

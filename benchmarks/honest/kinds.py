@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from outpace.candidate import Candidate
 from outpace.task import Task
-from outpace.taskfile import make_task, read_files
+from outpace.task.candidate import Candidate
+from outpace.task.file import make_task, read_files
 
 TASKS = Path(__file__).parent / "tasks"
 

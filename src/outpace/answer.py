@@ -10,10 +10,10 @@ from itertools import pairwise
 from pathlib import PurePosixPath
 
 from outpace import edits
-from outpace.candidate import Candidate, forbidden_change, in_order
 from outpace.edits import EditError
 from outpace.shown import shown
 from outpace.task import Task
+from outpace.task.candidate import Candidate, forbidden_change, in_order
 
 MAX_FILE_BYTES = 1 << 20
 MIN_ANALYSIS_CHARACTERS = 20

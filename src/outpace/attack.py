@@ -10,11 +10,11 @@ from typing import Any, Protocol
 
 from outpace.aim import aim_of
 from outpace.archive import Archive
-from outpace.candidate import Candidate, reference
 from outpace.errors import TaskError
 from outpace.judge.verdict import Outcome, SpeedUp, Verdict
 from outpace.run import Run
 from outpace.task import Task
+from outpace.task.candidate import Candidate, reference
 
 
 class Comparing(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from outpace.archive_records import Cost
+from outpace.cost import Cost
 
 
 @dataclass(frozen=True)

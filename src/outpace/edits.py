@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from outpace.errors import OutpaceError
-from outpace.lines import with_ends
 from outpace.shown import shown_text
+from outpace.task.lines import with_ends
 
 MAX_EDITS = 200
 CLOSE_FILE_LINES = 20_000

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import fmean
 
-from outpace.archive_records import Trial
+from outpace.archive.records import Trial
 from outpace.budget import Budget
-from outpace.candidate import Candidate
+from outpace.task.candidate import Candidate
 
 # English and code under the tokenizers of 2024 to 2026: 3 to 4.5 bytes a token.
 BYTES_PER_TOKEN = 3.5

@@ -10,21 +10,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from outpace.errors import HarnessError, OutpaceError
-
-
-@dataclass(frozen=True)
-class Scored:
-    """A correct candidate as a rule sees it: its hash, its speed-up and where it came from."""
-
-    hash: str
-    ratio: float
-    low: float
-    high: float
-    win: bool
-    trial: int
-    parent: str | None
-    # Whether its confirmation was too noisy to tell anything: then others come before it.
-    doubtful: bool = False
+from outpace.scored import Scored
 
 
 @dataclass(frozen=True)

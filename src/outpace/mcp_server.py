@@ -12,19 +12,21 @@ from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from outpace import __version__, confirmation
+from outpace import __version__
 from outpace.archive import Archive
-from outpace.archive_records import Cost, Trial
-from outpace.candidate import Candidate
+from outpace.archive.records import Trial
+from outpace.claims import confirmation
+from outpace.cost import Cost
 from outpace.errors import OutpaceError, PolicyError, TaskError
-from outpace.exemplars import Scored
 from outpace.judge.verdict import SpeedUp, Verdict
 from outpace.machine import Machine
 from outpace.policies.base import Lesson, Prompt, Reply
 from outpace.run import Run, Settings
+from outpace.scored import Scored
 from outpace.shown import shown
 from outpace.task import Task
-from outpace.taskfile import load_task
+from outpace.task.candidate import Candidate
+from outpace.task.file import load_task
 
 MAX_BYTES = 4 << 20
 # Clients give up on a call that is silent for long; judging takes seconds, the first prompt of a task up to a minute.

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from outpace.aim import FASTER, Aim
-from outpace.candidate import Candidate, has_regions
 from outpace.domains.recipe import private_files
-from outpace.exemplars import Scored
 from outpace.judge.verdict import toward_one
 from outpace.machine import Machine
+from outpace.scored import Scored
 from outpace.shown import told_after
 from outpace.task import Task
+from outpace.task.candidate import Candidate, has_regions
 
 _LANGUAGES = {
     ".c": "c",

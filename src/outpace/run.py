@@ -15,15 +15,16 @@ from typing import Any, Protocol
 
 from outpace import answer, exemplars, prompt, reward
 from outpace.aim import AIMS, FASTER
-from outpace.archive import Archive, Cost, RunRecord, Trial
+from outpace.archive import Archive, RunRecord, Trial
 from outpace.budget import Budget, Spent, exhausted, left
-from outpace.candidate import Candidate, reference
+from outpace.cost import Cost
 from outpace.errors import HarnessError
-from outpace.exemplars import Scored
 from outpace.judge.verdict import TELLS_NOTHING, Outcome, Verdict
 from outpace.machine import Machine
 from outpace.policies.base import Lesson, Policy, Prompt, Reply, Shown
+from outpace.scored import Scored
 from outpace.task import Task
+from outpace.task.candidate import Candidate, reference
 
 FAILURES_SHOWN = 3
 # After so many different candidates in a row that the judge failed on, it is not the candidates.

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from conftest import c_task
-from outpace.candidate import reference
 from outpace.domains.recipe import LIBRARY
 from outpace.judge.build import remove
 from outpace.judge.jail import JailKind
 from outpace.judge.judge import Judge
 from outpace.judge.verdict import Outcome
 from outpace.task import Task
-from outpace.taskfile import make_task
+from outpace.task.candidate import reference
+from outpace.task.file import make_task
 
 MakeJudge = Callable[[Task, JailKind], Judge]
 INPUTS = """

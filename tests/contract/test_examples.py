@@ -12,7 +12,7 @@ from outpace.judge.interview import Interview
 from outpace.judge.jail import JailKind, best_jail
 from outpace.judge.judge import Judge
 from outpace.task import Task
-from outpace.taskfile import load_task
+from outpace.task.file import load_task
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*/task.toml"))
 INPUTS, SEED = 8, 1

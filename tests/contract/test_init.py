@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from conftest import c_task
-from outpace.candidate import Candidate
 from outpace.cli.init import Made, init, make
 from outpace.domains.program import ProgramDomain
 from outpace.init import vetting
@@ -19,7 +18,8 @@ from outpace.init.vetting import Vetting
 from outpace.judge.jail import JailKind, bubblewrap_works, fallback_works
 from outpace.judge.judge import Judge
 from outpace.judge.verdict import Outcome
-from outpace.taskfile import make_task
+from outpace.task.candidate import Candidate
+from outpace.task.file import make_task
 
 
 @pytest.fixture

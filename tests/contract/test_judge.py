@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from conftest import c_task, command_task, python_task
-from outpace.candidate import Candidate, reference
 from outpace.errors import TaskError
 from outpace.judge.interview import Interview
 from outpace.judge.jail import JailKind, best_jail
@@ -19,7 +18,8 @@ from outpace.judge.schedule import Plan
 from outpace.judge.timing import Stopwatch
 from outpace.judge.verdict import Outcome
 from outpace.task import Task
-from outpace.taskfile import make_task
+from outpace.task.candidate import Candidate, reference
+from outpace.task.file import make_task
 
 MakeJudge = Callable[[Task, JailKind], Judge]
 
@@ -224,7 +224,7 @@ def test_set_up_data_reaches_the_worker_once(jail: JailKind, judge_of: MakeJudge
     """
     task = python_task(source, judge, "")
     files = {**task.files, "task.toml": task.files["task.toml"] + b'setup = "prepare"\n'}
-    from outpace.taskfile import make_task
+    from outpace.task.file import make_task
 
     task = make_task(task.folder, files)
     assert rehearse(judge_of(task, jail), reference(task)).seconds > 0
@@ -293,7 +293,7 @@ def test_arrays_in_place_and_returned_values_come_back(jail: JailKind, judge_of:
 def test_a_repository_with_its_own_build_is_judged(jail: JailKind, judge_of: MakeJudge) -> None:
     from pathlib import Path
 
-    from outpace.taskfile import make_task
+    from outpace.task.file import make_task
 
     files = {
         "task.toml": b'name = "repo"\neditable = ["lib/a.c", "lib/b.c"]\n'

@@ -18,10 +18,10 @@ from mcp.client.stdio import stdio_client
 from conftest import JAILS, jail_or_skip
 from outpace import machine
 from outpace.archive import Archive
-from outpace.candidate import Candidate
 from outpace.errors import OutpaceError, PolicyError, TaskError
 from outpace.judge.verdict import Outcome, SpeedUp, Verdict
 from outpace.mcp_server import Desk, find_tasks
+from outpace.task.candidate import Candidate
 
 SLOW = """
 double total(const double *x, long n) {

@@ -28,12 +28,12 @@ from model_server import (
     writes,
 )
 
-from outpace.candidate import reference
 from outpace.errors import PolicyError
 from outpace.policies import make_policy
 from outpace.policies.base import Exhausted, NoReply, Prompt
 from outpace.policies.openai import ATTEMPTS, LONGEST_WAIT, MOST_PATIENCE, OpenAI
 from outpace.task import Entry, Task
+from outpace.task.candidate import reference
 
 KEY = "sk-very-secret-0123456789"
 TASK = Task("made", "", Path("made"), ("k.c",), {"k.c": b"int k;\n"}, Entry("c"))

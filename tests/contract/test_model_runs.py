@@ -31,7 +31,6 @@ from conftest import JAILS, jail_or_skip
 from outpace import answer
 from outpace.archive import Archive, Trial
 from outpace.budget import Budget
-from outpace.candidate import Candidate, reference
 from outpace.cli import main
 from outpace.errors import PolicyError
 from outpace.judge.verdict import Outcome, SpeedUp, Verdict
@@ -40,6 +39,7 @@ from outpace.machine import Machine
 from outpace.policies.openai import ATTEMPTS, OpenAI
 from outpace.run import Run
 from outpace.task import Build, Entry, Task
+from outpace.task.candidate import Candidate, reference
 
 KEY = "sk-very-secret-0123456789"
 HERE = Machine("a CPU", "x86_64", 2, ("avx2",), "unknown", "6.1", "cc 12", "3.11", 4096)

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from outpace.candidate import reference
 from outpace.errors import PolicyError
 from outpace.policies import agent, command
 from outpace.policies.agent import Agent
 from outpace.policies.base import NoReply, Prompt
 from outpace.policies.command import Command
 from outpace.task import Entry, Task
+from outpace.task.candidate import reference
 
 TASK = Task("made", "", Path("made"), ("k.c",), {"k.c": b"int k;\n"}, Entry("c"))
 

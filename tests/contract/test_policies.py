@@ -11,12 +11,13 @@ import pytest
 from model_server import Call, refuses, says, serving
 
 from outpace import answer
-from outpace.archive import Archive, Cost
-from outpace.candidate import Candidate, reference
+from outpace.archive import Archive
+from outpace.cost import Cost
 from outpace.errors import OutpaceError, PolicyError
 from outpace.policies import POLICIES, make_policy
 from outpace.policies.base import Exhausted, Lesson, Policy, Prompt
 from outpace.task import Build, Entry, Task
+from outpace.task.candidate import Candidate, reference
 
 SOURCE = b"// outpace: choose 1 2 4 8\n#define UNROLL 4\n"
 TASK = Task(

@@ -7,10 +7,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from outpace.archive import Archive, Cost, RunRecord, Trial
-from outpace.candidate import Candidate
+from outpace.archive import Archive, RunRecord, Trial
+from outpace.cost import Cost
 from outpace.judge.verdict import Bucket, Life, Outcome, Sample, SpeedUp, Verdict
 from outpace.task import Entry, Task
+from outpace.task.candidate import Candidate
 
 TASK = Task(
     name="sum",

@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from outpace.candidate import Candidate, reference
 from outpace.judge import statistics
 from outpace.judge.accounts import reckon
 from outpace.judge.verdict import Bucket, Life, Outcome, Sample, Span, Verdict
 from outpace.machine import Machine
 from outpace.task import Task
-from outpace.taskfile import make_task
+from outpace.task.candidate import Candidate, reference
+from outpace.task.file import make_task
 
 SOURCE = "int sum(int n) { return n; }\n"
 FASTER = "int sum(int n) { return 0 + n; }\n"

@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from outpace import answer
-from outpace.archive import Archive, Cost
+from outpace.archive import Archive
 from outpace.budget import Budget
-from outpace.candidate import Candidate
+from outpace.cost import Cost
 from outpace.judge.verdict import Outcome, SpeedUp, Verdict
 from outpace.machine import Machine
 from outpace.policies.base import Exhausted, Lesson, Prompt, Reply
 from outpace.run import Run, Settings
 from outpace.task import Build, Entry, Task
+from outpace.task.candidate import Candidate
 
 TASK = Task(
     name="sum",

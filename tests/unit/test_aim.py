@@ -15,7 +15,6 @@ from outpace import answer, prompt, reward
 from outpace.aim import AIMS, ATTACK, FASTER, aim_of
 from outpace.archive import Archive
 from outpace.attack import Against, Bound, Win, compare_wins, found_wins, known_bound, named_bound
-from outpace.candidate import Candidate, reference
 from outpace.cli.attack import Found
 from outpace.cli.progress import Progress
 from outpace.cli.report import find_claim, find_run
@@ -25,6 +24,7 @@ from outpace.judge.verdict import Outcome, SpeedUp, Verdict
 from outpace.loop import loop
 from outpace.run import Run, Settings
 from outpace.shown import set_off
+from outpace.task.candidate import Candidate, reference
 
 REFERENCE = Bound(reference(TASK), "the reference", 1.0)
 

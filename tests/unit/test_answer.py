@@ -10,8 +10,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from outpace.answer import MAX_FILE_BYTES, Answer, Unusable, parse, render
-from outpace.candidate import Candidate, reference
 from outpace.task import Build, Entry, Task
+from outpace.task.candidate import Candidate, reference
 
 SOURCE = "int one(void) {\n    return 1;\n}\n"
 ANALYSIS = "The loop waits for memory: every load misses the cache."

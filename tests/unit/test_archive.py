@@ -17,11 +17,12 @@ from archive_facts import TASK, WRONG, everything, ok, source, start, tried
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from outpace.archive import Archive, Cost, RunRecord
-from outpace.archive_records import pack_text, unpack_text
-from outpace.candidate import Candidate
+from outpace.archive import Archive, RunRecord
+from outpace.archive.records import pack_text, unpack_text
+from outpace.cost import Cost
 from outpace.errors import ArchiveError
 from outpace.judge.verdict import Bucket, Life, Outcome, Sample, SpeedUp, Verdict
+from outpace.task.candidate import Candidate
 
 
 @pytest.fixture

@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 from archive_facts import everything, integrity, ok, source, start, tried
 
-from outpace import archive_schema
 from outpace.archive import Archive, Trial
-from outpace.archive_records import TRIAL_SELECT
+from outpace.archive import schema as archive_schema
+from outpace.archive.records import TRIAL_SELECT
 from outpace.errors import ArchiveError
 
 
@@ -41,8 +41,9 @@ def archive(path: Path) -> Iterator[Archive]:
 WRITER = """
 import sys
 from pathlib import Path
-from outpace.archive import Archive, Cost
-from outpace.candidate import Candidate
+from outpace.cost import Cost
+from outpace.archive import Archive
+from outpace.task.candidate import Candidate
 from outpace.judge.verdict import Bucket, Life, Outcome, Sample, SpeedUp, Verdict
 from outpace.task import Entry, Task
 

@@ -7,9 +7,9 @@ from collections import Counter
 import pytest
 from claim_facts import FASTER, SOURCE, Table, task, together
 
-from outpace.candidate import Candidate
 from outpace.judge.baseline import Beside, beside_best_flags
 from outpace.judge.verdict import Outcome, Verdict
+from outpace.task.candidate import Candidate
 
 FIVE = '[["-O2", "-O3"], ["", "-a"], ["", "-b"], ["", "-c"], ["", "-d"]]'
 

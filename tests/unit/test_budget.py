@@ -9,11 +9,12 @@ from archive_facts import ok
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outpace.archive_records import Cost, Trial
+from outpace.archive.records import Trial
 from outpace.budget import Budget, Spent, exhausted, left
-from outpace.candidate import Candidate
+from outpace.cost import Cost
 from outpace.estimate import TRIALS, Pace, Prices, expect, most_tokens, pace, tokens
 from outpace.judge.verdict import Outcome, Verdict
+from outpace.task.candidate import Candidate
 
 REFERENCE = Candidate({"a.c": "x" * 3500})
 SPENT = Spent(3, 2.0, Cost(tokens_in=70, tokens_out=30, money=0.5, failed_calls=1))

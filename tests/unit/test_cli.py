@@ -24,13 +24,13 @@ from conftest import Cli
 from outpace import machine
 from outpace.archive import Archive
 from outpace.budget import Budget
-from outpace.candidate import Candidate
 from outpace.cli import app, plain
 from outpace.cli.init import next_steps
 from outpace.cli.progress import Progress
 from outpace.judge.verdict import Outcome, Verdict
 from outpace.loop import loop
-from outpace.taskfile import load_task
+from outpace.task.candidate import Candidate
+from outpace.task.file import load_task
 
 COMMANDS = sorted(name for name in app if not name.startswith("-"))
 

@@ -12,7 +12,7 @@ import pytest
 from outpace.init.coverage import idle_lines, unreached
 from outpace.init.skeleton import Source, skeletons
 from outpace.judge.jail import bubblewrap_works, fallback_works
-from outpace.taskfile import make_task
+from outpace.task.file import make_task
 
 TEXT = """#include <stdlib.h>
 static int other(int n) {

@@ -13,13 +13,14 @@ import pytest
 from run_facts import Judging, Scripted, begin, code, said
 
 from conftest import Cli
-from outpace.archive import Archive, Cost
+from outpace.archive import Archive
 from outpace.budget import Budget
-from outpace.candidate import Candidate
 from outpace.cli.export import diff
+from outpace.cost import Cost
 from outpace.judge.verdict import Verdict
 from outpace.loop import loop
-from outpace.taskfile import load_task
+from outpace.task.candidate import Candidate
+from outpace.task.file import load_task
 
 
 @pytest.fixture

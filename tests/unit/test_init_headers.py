@@ -10,7 +10,7 @@ from outpace.errors import TaskError
 from outpace.init.c_source import defined_functions, find_function
 from outpace.init.skeleton import Skeleton, Source, skeletons
 from outpace.task import Task
-from outpace.taskfile import make_task
+from outpace.task.file import make_task
 
 
 def of(text: str, function: str, name: str = "code.c") -> Skeleton:

@@ -20,7 +20,7 @@ from outpace.init.soundness import FAILED
 from outpace.init.vetting import Vetting
 from outpace.judge.inputs import checked, make_input
 from outpace.judge.jail import JailKind, bubblewrap_works, fallback_works
-from outpace.taskfile import make_task
+from outpace.task.file import make_task
 
 LOOP = "for (size_t i = 0; i < n; i++)"
 

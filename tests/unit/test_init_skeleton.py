@@ -19,7 +19,7 @@ from outpace.init.rehearsal import Rehearsed, fit_size
 from outpace.init.skeleton import Skeleton, Source, skeletons
 from outpace.init.sources import add_unit, gather
 from outpace.task import Output, Task
-from outpace.taskfile import make_task
+from outpace.task.file import make_task
 
 
 def of(text: str, function: str, name: str = "code.c", **more: Any) -> Skeleton:

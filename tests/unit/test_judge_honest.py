@@ -10,7 +10,7 @@ import pytest
 from outpace.domains.program import ProgramDomain
 from outpace.judge.abi import parse_declaration
 from outpace.task import Output
-from outpace.taskfile import make_task
+from outpace.task.file import make_task
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 

@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from conftest import python_task
 from outpace import answer
-from outpace.candidate import Candidate, fixed_text, forbidden_change, has_regions, reference
 from outpace.cli.export import diff
 from outpace.edits import Edit, apply
 from outpace.errors import TaskError
 from outpace.init.skeleton import _comment_above
-from outpace.lines import has_lone_return, lines, with_ends
 from outpace.task import Task
-from outpace.taskfile import make_task
+from outpace.task.candidate import Candidate, fixed_text, forbidden_change, has_regions, reference
+from outpace.task.file import make_task
+from outpace.task.lines import has_lone_return, lines, with_ends
 
 # Where str.splitlines cuts and compilers do not: vertical tab, form feed, the separators, NEL, U+2028 and U+2029.
 NO_ENDS = ["\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]

@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from run_facts import HERE, PRICE, TASK, Judging, Scripted, Stop, begin, code, failed, ok, said
 
 from outpace.archive import Archive
-from outpace.archive_records import Cost
 from outpace.budget import Budget
-from outpace.candidate import Candidate
+from outpace.cost import Cost
 from outpace.judge.verdict import Outcome, Verdict
 from outpace.loop import loop
 from outpace.policies.base import Reply
 from outpace.run import Run
+from outpace.task.candidate import Candidate
 
 # A win, a slower one, a failure, a duplicate, a leader whose confirmation fails, no answer, a leader.
 REPLIES = [

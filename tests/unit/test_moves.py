@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from outpace import answer, variation
-from outpace.candidate import Candidate, reference
+from outpace import answer
 from outpace.errors import PolicyError
-from outpace.exemplars import Scored
 from outpace.policies.base import Exhausted, Prompt, Shown
 from outpace.policies.moves import WEIGHED, Moves, untried
 from outpace.reward import FLOOR
-from outpace.task import Build, Entry, Task
+from outpace.scored import Scored
+from outpace.task import Build, Entry, Task, variation
+from outpace.task.candidate import Candidate, reference
 
 SOURCE = """// outpace: choose 1 2 4
 #define UNROLL 4

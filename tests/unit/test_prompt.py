@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from run_facts import ANALYSIS, HERE, TASK, source
 
 from outpace import answer
-from outpace.candidate import Candidate, reference
-from outpace.exemplars import Scored
 from outpace.prompt import Failure, render
+from outpace.scored import Scored
 from outpace.task import Task
+from outpace.task.candidate import Candidate, reference
 
 
 def shown(text: str, ratio: float, low: float = 0.0, high: float = 9.0) -> tuple[Candidate, Scored]:

@@ -17,17 +17,17 @@ from conftest import Cli
 from outpace import answer
 from outpace.archive import Archive
 from outpace.budget import Budget
-from outpace.candidate import Candidate
+from outpace.claims.publish import Publication, publish
+from outpace.claims.receipt import read_receipt
 from outpace.cli.progress import Progress
 from outpace.errors import PolicyError
 from outpace.judge.verdict import Outcome, Verdict
 from outpace.loop import loop
 from outpace.policies.base import Prompt, Reply
-from outpace.publish import Publication, publish
-from outpace.receipt import read_receipt
 from outpace.report import page
 from outpace.report.facts import Facts, gather
 from outpace.run import ENDED, Run
+from outpace.task.candidate import Candidate
 
 BOTH = ("-O3", "-march=native")
 NOISY = Verdict(Outcome.TOO_NOISY, "timings vary \x1b[31mtoo much")

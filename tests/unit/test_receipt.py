@@ -13,17 +13,18 @@ import pytest
 from claim_facts import FASTER, HERE, SOURCE, of_buckets, task, timed
 
 from conftest import c_task
-from outpace import claim, machine
-from outpace import receipt as receipts
-from outpace.candidate import Candidate
+from outpace import machine
+from outpace.claims import claim
+from outpace.claims import receipt as receipts
+from outpace.claims.receipt import FlagsShare, Receipt, make_receipt, packed, read_receipt, unpacked, write_receipt
+from outpace.claims.reproduction import compared
 from outpace.errors import ReceiptError
 from outpace.judge import statistics
 from outpace.judge.accounts import reckon
 from outpace.judge.baseline import Beside
 from outpace.judge.verdict import Bucket, Life, Outcome, Sample, Span, Verdict
-from outpace.receipt import FlagsShare, Receipt, make_receipt, packed, read_receipt, unpacked, write_receipt
-from outpace.reproduction import compared
 from outpace.task import Timing
+from outpace.task.candidate import Candidate
 
 TASK = c_task("int f(int x) { return x; }", "int f(int x)", "def make_input(rng):\n    return {'x': 1}\n")
 OPENING = Sample(0, 900_000, 900_000, 0)

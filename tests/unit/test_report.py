@@ -15,16 +15,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import report_archives as made
-from outpace.archive import Archive, Cost, RunRecord
-from outpace.candidate import Candidate
+from outpace.archive import Archive, RunRecord
+from outpace.claims.receipt import make_receipt, packed, write_receipt
 from outpace.cli import report as command
+from outpace.cost import Cost
 from outpace.errors import ArchiveError, OutpaceError
 from outpace.judge import statistics
 from outpace.judge.accounts import reckon
 from outpace.judge.baseline import Beside
 from outpace.judge.verdict import Outcome, Sample, Span, Verdict
 from outpace.machine import Load, Machine
-from outpace.receipt import make_receipt, packed, write_receipt
 from outpace.report import figures, page
 from outpace.report.facts import Facts
 from outpace.report.gallery import pictures
@@ -32,6 +32,7 @@ from outpace.report.scale import speed_scale
 from outpace.report.svg import tidy
 from outpace.report.text import brief, cut
 from outpace.shown import shown
+from outpace.task.candidate import Candidate
 
 
 @pytest.fixture

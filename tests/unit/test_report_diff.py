@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import report_archives as made
-from outpace import variation
-from outpace.candidate import Candidate, reference
 from outpace.judge.verdict import Outcome, Verdict
-from outpace.lines import with_ends
 from outpace.report import ablation, diff, figures, labels
-from outpace.taskfile import make_task
+from outpace.task import variation
+from outpace.task.candidate import Candidate, reference
+from outpace.task.file import make_task
+from outpace.task.lines import with_ends
 
 LINES = st.lists(st.sampled_from(["a\n", "b\n", "c\n", "\n", "x\r\n", "y\fz\n", "last"]), max_size=30).map("".join)
 PLACES_OF = st.tuples(st.integers(0, 300), st.integers(0, 190))

@@ -10,9 +10,9 @@ from claim_facts import task
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outpace import claim
+from outpace.claims import claim
+from outpace.claims.reproduction import Finding, compared, not_borne_out
 from outpace.judge.verdict import Bucket, Life, Sample, Span, SpeedUp
-from outpace.reproduction import Finding, compared, not_borne_out
 
 RATIOS = st.floats(1.02, 50)
 

@@ -12,11 +12,11 @@ from run_facts import ANALYSIS, HERE, PRICE, TASK, Judging, Scripted, Stop, begi
 from outpace import reward
 from outpace.archive import Archive
 from outpace.budget import Budget
-from outpace.candidate import Candidate, reference
 from outpace.errors import ArchiveError, HarnessError
 from outpace.judge.verdict import Outcome, Verdict
 from outpace.policies.base import Reply
 from outpace.run import Run
+from outpace.task.candidate import Candidate, reference
 
 
 @pytest.fixture

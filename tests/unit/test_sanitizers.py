@@ -13,7 +13,7 @@ from outpace.init.sanitizers import Checked, missing, sentence
 from outpace.init.skeleton import Source, skeletons
 from outpace.judge.jail import JailKind, bubblewrap_works, fallback_works
 from outpace.task import Output
-from outpace.taskfile import make_task
+from outpace.task.file import make_task
 
 Report = Callable[..., str]
 

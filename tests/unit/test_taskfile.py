@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from outpace.candidate import Candidate, fixed_text, forbidden_change, in_order, reference
 from outpace.domains.recipe import recipe
 from outpace.errors import TaskError
-from outpace.taskfile import load_task, make_task
+from outpace.task.candidate import Candidate, fixed_text, forbidden_change, in_order, reference
+from outpace.task.file import load_task, make_task
 
 GOOD = 'name = "a"\neditable = ["a.c"]\n[entry]\nkind = "c"\nfunction = "int f(int x)"\n'
 FILES = {"a.c": b"int f(int x) { return x; }\n", "judge.py": b"def make_input(rng):\n    return {'x': 1}\n"}

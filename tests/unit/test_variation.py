@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outpace import variation
-from outpace.candidate import Candidate, forbidden_change, reference
 from outpace.errors import TaskError
-from outpace.task import Build, Entry, Task
-from outpace.taskfile import load_task
+from outpace.task import Build, Entry, Task, variation
+from outpace.task.candidate import Candidate, forbidden_change, reference
+from outpace.task.file import load_task
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*/task.toml"))
 

@@ -11,10 +11,10 @@ import pytest
 from claim_facts import FASTER, SOURCE, Table, of_buckets, task, timed, together
 
 from conftest import Cli
-from outpace.candidate import Candidate
+from outpace.claims.receipt import Evidence, packed, read_receipt, write_receipt
 from outpace.cli import trial, verify
 from outpace.judge.verdict import Outcome, Sample, Verdict
-from outpace.receipt import Evidence, packed, read_receipt, write_receipt
+from outpace.task.candidate import Candidate
 
 BOTH = ("-O3", "-march=native")
 

@@ -25,7 +25,7 @@ from outpace.judge.verdict import Verdict, toward_one
 from outpace.loop import loop
 from outpace.run import Settings
 from outpace.shown import shown
-from outpace.taskfile import load_task
+from outpace.task.file import load_task
 
 _POLICYS_OWN = Proposer()
 _WIDTH = 80

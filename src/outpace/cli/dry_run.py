@@ -14,7 +14,6 @@ from outpace import prompt
 from outpace.aim import FASTER, Aim
 from outpace.archive import Archive
 from outpace.budget import Budget, Spent, left
-from outpace.candidate import reference
 from outpace.cli.progress import Progress
 from outpace.domains.program import ProgramDomain
 from outpace.estimate import TOKENS_PER_SECOND, Estimate, Pace, Prices, expect, pace
@@ -24,6 +23,7 @@ from outpace.machine import Machine
 from outpace.policies.openai import MAX_TOKENS
 from outpace.run import Examiner
 from outpace.task import Task
+from outpace.task.candidate import reference
 
 # These read no text, so that they spend no tokens.
 _WITHOUT_MODEL = ("moves", "replay")

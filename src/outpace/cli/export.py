@@ -8,15 +8,15 @@ from collections.abc import Mapping
 from difflib import unified_diff
 from pathlib import Path
 
-from outpace import confirmation
-from outpace.candidate import Candidate, reference
+from outpace.claims import confirmation
 from outpace.cli.report import find_claim
 from outpace.cli.show import open_archive
 from outpace.errors import ArchiveError
 from outpace.judge.verdict import toward_one
-from outpace.lines import with_ends
 from outpace.shown import hides, shown, shown_text
-from outpace.taskfile import make_task
+from outpace.task.candidate import Candidate, reference
+from outpace.task.file import make_task
+from outpace.task.lines import with_ends
 
 # Of the unseen characters of a patch, so many are named.
 _NAMED = 5

@@ -26,8 +26,8 @@ from outpace.init.widening import Fitted, fitted, tamer
 from outpace.judge.jail import JailKind, best_jail
 from outpace.judge.judge import Judge
 from outpace.judge.verdict import Outcome
-from outpace.taskfile import load_task
-from outpace.variation import points, size
+from outpace.task.file import load_task
+from outpace.task.variation import points, size
 
 # Files of a project that may be pulled in because a function needs what they define.
 _UNITS = 8

@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
-from outpace import confirmation
+from outpace.claims import confirmation
 from outpace.cli.plain import shortened
 from outpace.judge.verdict import Verdict, toward_one
 from outpace.run import Run

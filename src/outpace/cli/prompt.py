@@ -11,13 +11,13 @@ from pathlib import Path
 from outpace import machine
 from outpace.archive import Archive, RunRecord
 from outpace.budget import Budget
-from outpace.candidate import Candidate
 from outpace.judge.verdict import Verdict
 from outpace.policies.base import Lesson, Prompt, Reply
 from outpace.run import Run, Settings
 from outpace.shown import shown_text
 from outpace.task import Task
-from outpace.taskfile import load_task
+from outpace.task.candidate import Candidate
+from outpace.task.file import load_task
 
 
 def prompt(

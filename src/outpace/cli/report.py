@@ -13,9 +13,9 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from outpace import claim
 from outpace.aim import aim_of
 from outpace.archive import Archive, RunRecord
+from outpace.claims import claim
 from outpace.domains.program import ProgramDomain
 from outpace.errors import ArchiveError, OutpaceError
 from outpace.judge.jail import JailKind, best_jail
@@ -23,7 +23,7 @@ from outpace.judge.judge import Judge
 from outpace.report import ablation
 from outpace.report.facts import Facts, gather
 from outpace.shown import shown
-from outpace.taskfile import load_task
+from outpace.task.file import load_task
 
 
 def report(

@@ -6,14 +6,14 @@ import json as json_module
 from pathlib import Path
 
 from outpace import machine
+from outpace.claims.publish import publish
 from outpace.cli.dry_run import Plan, estimate_and_print
 from outpace.cli.proposer import Proposer
 from outpace.cli.session import budget_of, session
 from outpace.judge.jail import JailKind, best_jail
 from outpace.loop import loop
-from outpace.publish import publish
 from outpace.run import Settings
-from outpace.taskfile import load_task
+from outpace.task.file import load_task
 
 _POLICYS_OWN = Proposer()
 

@@ -24,7 +24,7 @@ from outpace.policies import make_policy
 from outpace.run import Run, Settings
 from outpace.shown import shown
 from outpace.task import Task
-from outpace.variation import points
+from outpace.task.variation import points
 
 # Where no limit is given.
 DEFAULT_TRIALS = 40

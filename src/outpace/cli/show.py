@@ -12,17 +12,17 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from outpace import claim, confirmation
 from outpace.aim import AIMS, aim_of
 from outpace.archive import Archive, RunRecord, Trial
+from outpace.claims import claim, confirmation
+from outpace.claims.publish import published
+from outpace.claims.receipt import FlagsShare
 from outpace.cli.plain import aligned, shortened
 from outpace.cli.report import find_run
 from outpace.errors import ArchiveError
-from outpace.exemplars import Scored
 from outpace.judge.verdict import Verdict, toward_one
-from outpace.publish import published
-from outpace.receipt import FlagsShare
 from outpace.run import ENDED
+from outpace.scored import Scored
 from outpace.shown import set_off, shown, told_after
 
 _TOP, _FAILURES = 8, 4

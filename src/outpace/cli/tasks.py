@@ -15,7 +15,7 @@ from outpace.cli.plain import flat
 from outpace.errors import TaskError
 from outpace.shown import shown
 from outpace.task import Task
-from outpace.taskfile import load_task
+from outpace.task.file import load_task
 
 _SKIPPED = {"__pycache__", "build", "dist", "node_modules"}
 _LANGUAGES = {

@@ -13,8 +13,10 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.console import Console
 
-from outpace import claim, machine
-from outpace.candidate import Candidate, in_order, reference
+from outpace import machine
+from outpace.claims import claim
+from outpace.claims.publish import receipt_of
+from outpace.claims.receipt import is_reference, packed, write_receipt
 from outpace.domains.program import ProgramDomain
 from outpace.errors import TaskError
 from outpace.init.rehearsal import Rehearsal
@@ -22,11 +24,10 @@ from outpace.init.vetting import Vetting
 from outpace.judge.jail import JailKind, best_jail
 from outpace.judge.judge import Judge
 from outpace.judge.verdict import Verdict
-from outpace.publish import receipt_of
-from outpace.receipt import is_reference, packed, write_receipt
 from outpace.shown import shown, told_after
 from outpace.task import Task
-from outpace.taskfile import load_task
+from outpace.task.candidate import Candidate, in_order, reference
+from outpace.task.file import load_task
 
 
 def try_(

@@ -12,17 +12,17 @@ from typing import Any
 
 from rich.console import Console
 
-from outpace.candidate import Candidate, reference
-from outpace.claim import flags_headline, one_line
+from outpace.claims.claim import flags_headline, one_line
+from outpace.claims.receipt import FlagsShare, Receipt, read_receipt
+from outpace.claims.reproduction import Finding, compared, not_borne_out
 from outpace.domains.program import ProgramDomain
 from outpace.errors import ReceiptError
 from outpace.judge.baseline import beside_best_flags
 from outpace.judge.jail import JailKind, best_jail
 from outpace.judge.judge import Judge
 from outpace.judge.verdict import Outcome, SpeedUp, Verdict
-from outpace.receipt import FlagsShare, Receipt, read_receipt
-from outpace.reproduction import Finding, compared, not_borne_out
-from outpace.taskfile import load_task
+from outpace.task.candidate import Candidate, reference
+from outpace.task.file import load_task
 
 _NOTHING = SpeedUp(1.0, 1.0, 1.0, False, 8)
 

@@ -8,13 +8,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from outpace.candidate import Candidate
 from outpace.judge.build import BuildPlan
 from outpace.judge.jail import JailKind
 from outpace.judge.question import Question
 from outpace.judge.spots import Spots
 from outpace.judge.worker import Program
 from outpace.task import Task
+from outpace.task.candidate import Candidate
 
 Input = Mapping[str, Any]
 # What is wrong of numbers that only the reference's own movement can excuse, or "" where it does.

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from outpace.candidate import Candidate
 from outpace.domains.base import Excuse, Input
 from outpace.domains.interpreter import Interpreter
 from outpace.domains.recipe import LIBRARY, THREADS_OWN, own_program, recipe
@@ -24,6 +23,7 @@ from outpace.judge.nudge import coarsest
 from outpace.judge.question import Question
 from outpace.judge.worker import Program
 from outpace.task import Task
+from outpace.task.candidate import Candidate
 
 _CODE = Path(__file__).parents[1] / "judge"
 

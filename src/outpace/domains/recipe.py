@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from outpace.candidate import Candidate, in_order
 from outpace.judge.build import BuildPlan
 from outpace.judge.jail import MIB, Bind
 from outpace.task import Task
+from outpace.task.candidate import Candidate, in_order
 
 LIBRARY, _CODE = "outpace-candidate.so", "outpace-code.so"
 _SHIM, _SHIM_OBJECT = "outpace-shim.c", "outpace-shim.o"

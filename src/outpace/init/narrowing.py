@@ -23,7 +23,7 @@ from outpace.init.rehearsal import Rehearsal
 from outpace.init.sanitizers import NOT_FINITE, TOO_LONG, sentence
 from outpace.init.skeleton import Skeleton
 from outpace.init.widening import Fitted, fitted
-from outpace.taskfile import make_task
+from outpace.task.file import make_task
 
 # Calls with their ladders, rungs and milliseconds, and what is said to them.
 Climb = Callable[[Sequence[tuple[int, int, int, Input]]], str]

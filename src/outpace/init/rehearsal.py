@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from outpace.candidate import reference
 from outpace.domains.base import Input
 from outpace.domains.program import ProgramDomain
 from outpace.errors import HarnessError, TaskError
@@ -28,6 +27,7 @@ from outpace.judge.timing import Stopwatch
 from outpace.judge.verdict import Outcome
 from outpace.judge.worker import Failed
 from outpace.task import Task
+from outpace.task.candidate import reference
 
 # Below the first a call drowns in the round trip, above the second a verdict takes minutes.
 SHORT, LONG = 100e-6, 20e-3

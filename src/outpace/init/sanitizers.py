@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from outpace.candidate import reference
 from outpace.domains.base import Input
 from outpace.domains.recipe import private_files
 from outpace.errors import TaskError
@@ -26,6 +25,7 @@ from outpace.judge.jail import MIB, Bind, JailKind
 from outpace.judge.verdict import Outcome
 from outpace.judge.worker import Failed
 from outpace.task import Output, Task
+from outpace.task.candidate import reference
 
 FLAGS = (
     *("-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all"),

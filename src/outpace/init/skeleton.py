@@ -19,7 +19,7 @@ from outpace.init.kinds import OPTION
 from outpace.init.python_inputs import PythonFunction, defined_python, find_python
 from outpace.init.ranges import Limits, Range, constants, limited, together
 from outpace.init.values import Values, choices
-from outpace.lines import lines
+from outpace.task.lines import lines
 
 C_SUFFIXES = (".c",)
 CPP_SUFFIXES = (".cc", ".cpp", ".cxx", ".c++", ".hpp", ".hh")

@@ -28,7 +28,7 @@ from outpace.judge.nudge import variants
 from outpace.judge.spots import excused_by
 from outpace.judge.worker import Failed
 from outpace.task import Task
-from outpace.taskfile import make_task
+from outpace.task.file import make_task
 
 # What docs/tasks.md advises for one call, in seconds.
 ADVISED = 20e-6

@@ -22,7 +22,7 @@ from outpace.judge.compare import nonfinite
 from outpace.judge.verdict import Outcome
 from outpace.judge.worker import Failed
 from outpace.task import Task
-from outpace.taskfile import make_task
+from outpace.task.file import make_task
 
 # A call that takes longer on wide values than this many seconds counts something with them.
 BRISK = 0.5

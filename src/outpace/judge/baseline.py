@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from outpace.candidate import Candidate, in_order, reference, same_sources
 from outpace.judge.verdict import Outcome, Verdict
 from outpace.task import Task
+from outpace.task.candidate import Candidate, in_order, reference, same_sources
 
 # Up to this many combinations every one is tried: three groups of two are 8, and each takes some seconds. Beyond it a
 # search that changes one flag at a time must do, and that misses flags which gain only together.

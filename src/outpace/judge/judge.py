@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from outpace.candidate import Candidate, forbidden_change, reference
 from outpace.domains.base import Domain
 from outpace.errors import HarnessError, OutpaceError, TaskError
 from outpace.judge import redteam
@@ -29,6 +28,7 @@ from outpace.judge.timing import Stopwatch, Timed
 from outpace.judge.verdict import Outcome, SpeedUp, Verdict
 from outpace.judge.worker import Failed
 from outpace.task import Task
+from outpace.task.candidate import Candidate, forbidden_change, reference
 
 ATTEMPTS = 3
 _RED_TEAM_INPUTS = 8

@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from outpace.archive_records import Cost
-from outpace.candidate import Candidate
+from outpace.cost import Cost
 from outpace.errors import PolicyError
 from outpace.policies.base import Lesson, NoReply, Prompt, Reply
+from outpace.task.candidate import Candidate
 
 MAX_BYTES = 4 << 20
 LOOK_SECONDS = 0.5

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from outpace.archive_records import Cost
-from outpace.candidate import Candidate
+from outpace.cost import Cost
 from outpace.errors import PolicyError
-from outpace.exemplars import Scored
+from outpace.scored import Scored
 from outpace.task import Task
+from outpace.task.candidate import Candidate
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO
 
-from outpace.archive_records import Cost
-from outpace.candidate import Candidate
+from outpace.cost import Cost
 from outpace.errors import PolicyError
 from outpace.policies.base import Lesson, NoReply, Prompt, Reply
 from outpace.policies.secrets import one_line
+from outpace.task.candidate import Candidate
 
 MAX_BYTES = 4 << 20
 _LOOK_SECONDS = 0.05

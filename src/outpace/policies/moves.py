@@ -9,14 +9,14 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from outpace import answer, variation
-from outpace.candidate import Candidate, reference
+from outpace import answer
 from outpace.errors import PolicyError
 from outpace.policies.base import Exhausted, Lesson, Prompt, Reply, Shown
 from outpace.policies.surrogate import MOST, Array, Belief, Place, believe
 from outpace.reward import FLOOR, NOISE
-from outpace.task import Task
-from outpace.variation import Point, Settings
+from outpace.task import Task, variation
+from outpace.task.candidate import Candidate, reference
+from outpace.task.variation import Point, Settings
 
 VERSION = 2
 

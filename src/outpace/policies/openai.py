@@ -13,13 +13,13 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from outpace.archive_records import Cost
-from outpace.candidate import Candidate
+from outpace.cost import Cost
 from outpace.errors import PolicyError
 from outpace.estimate import Prices, most_tokens, tokens, tokens_of
 from outpace.policies.base import Exhausted, Lesson, NoReply, Prompt, Reply
 from outpace.policies.secrets import one_line, redacted
 from outpace.policies.stream import Again, Reading, events
+from outpace.task.candidate import Candidate
 
 MAX_TOKENS = 16384
 ATTEMPTS = 6

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from outpace.archive import Archive, RunRecord
-from outpace.candidate import Candidate
 from outpace.errors import PolicyError
 from outpace.policies.base import Lesson, Prompt, Reply
+from outpace.task.candidate import Candidate
 
 
 class Replay:

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from outpace.candidate import Candidate
 from outpace.judge.statistics import EARLY_BUCKETS
 from outpace.judge.verdict import Outcome, Verdict
 from outpace.report.diff import parts
-from outpace.variation import Point
+from outpace.task.candidate import Candidate
+from outpace.task.variation import Point
 
 
 class Comparer(Protocol):

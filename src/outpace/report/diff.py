@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal
 
-from outpace.candidate import Candidate
-from outpace.lines import with_ends
-from outpace.variation import Point, folds
+from outpace.task.candidate import Candidate
+from outpace.task.lines import with_ends
+from outpace.task.variation import Point, folds
 
 Kind = Literal["same", "old", "new"]
 # The lines that are shown of blocks, by the line that each begins with.

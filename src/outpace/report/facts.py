@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from outpace import confirmation, variation
 from outpace.archive import Archive, RunRecord, Trial
-from outpace.candidate import Candidate, reference
+from outpace.claims import confirmation
+from outpace.claims.publish import published
+from outpace.claims.receipt import Receipt
 from outpace.errors import TaskError
-from outpace.exemplars import Scored
 from outpace.judge.verdict import SpeedUp, Verdict
-from outpace.publish import published
-from outpace.receipt import Receipt
 from outpace.run import ENDED
-from outpace.task import Task
-from outpace.taskfile import make_task
-from outpace.variation import Point
+from outpace.scored import Scored
+from outpace.task import Task, variation
+from outpace.task.candidate import Candidate, reference
+from outpace.task.file import make_task
+from outpace.task.variation import Point
 
 
 @dataclass(frozen=True)

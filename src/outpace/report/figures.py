@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from outpace import confirmation
 from outpace.archive import Trial
+from outpace.claims import confirmation
 from outpace.judge.accounts import clock, reckon
 from outpace.judge.verdict import Outcome, Sample, SpeedUp, Verdict, toward_one
 from outpace.report.ablation import Finding

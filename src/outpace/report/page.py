@@ -12,12 +12,13 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from outpace import __version__, confirmation
+from outpace import __version__
 from outpace.archive import Trial
-from outpace.claim import beside, converting, figure, flags_headline, once
+from outpace.claims import confirmation
+from outpace.claims.claim import beside, converting, figure, flags_headline, once
+from outpace.claims.receipt import FlagsShare
 from outpace.errors import OutpaceError
 from outpace.judge.verdict import SpeedUp
-from outpace.receipt import FlagsShare
 from outpace.report import figures
 from outpace.report.ablation import Finding, read_findings
 from outpace.report.diff import Line, Part, parts

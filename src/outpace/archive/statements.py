@@ -7,7 +7,8 @@ import sqlite3
 import zlib
 from collections.abc import Sequence
 
-from outpace.archive_records import COST_COLUMNS, Cost, Trial, pack_samples, pack_verdict
+from outpace.archive.records import COST_COLUMNS, Trial, pack_samples, pack_verdict
+from outpace.cost import Cost
 from outpace.judge.verdict import Verdict
 from outpace.task import Task
 

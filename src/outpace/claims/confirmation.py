@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from outpace.archive_records import Trial
+from outpace.archive.records import Trial
 from outpace.judge.verdict import SpeedUp
 
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from outpace.candidate import Candidate, closes_region, has_regions, opens_region
 from outpace.errors import TaskError
 from outpace.task import Task
+from outpace.task.candidate import Candidate, closes_region, has_regions, opens_region
 
 Kind = Literal["choose", "alternatives", "flags"]
 # The option of each point, by its index; None where a candidate no longer has the point.

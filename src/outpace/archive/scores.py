@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from outpace.exemplars import Scored
 from outpace.judge.verdict import Outcome
+from outpace.scored import Scored
 
 SCORE_COLUMNS = "v.id, v.candidate, v.trial, t.parent, v.confirmation, v.outcome, v.ratio, v.low, v.high, v.win"
 

@@ -8,8 +8,8 @@ import tokenize
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from outpace.lines import has_lone_return, lines
 from outpace.task import Task
+from outpace.task.lines import has_lone_return, lines
 
 BEGIN, END = "outpace: begin", "outpace: end"
 # What may follow a mark on its line: the end of a comment, and blanks.

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from outpace import __version__
-from outpace.candidate import Candidate, forbidden_change, reference, same_sources
 from outpace.errors import ReceiptError, TaskError
 from outpace.judge import statistics
 from outpace.judge.accounts import reckon
@@ -22,7 +21,8 @@ from outpace.judge.baseline import Beside
 from outpace.judge.verdict import Bucket, Life, Sample, Span, SpeedUp, Verdict
 from outpace.machine import Load, Machine
 from outpace.task import Task
-from outpace.taskfile import make_task
+from outpace.task.candidate import Candidate, forbidden_change, reference, same_sources
+from outpace.task.file import make_task
 
 FORMAT = 5
 # A receipt of a long run holds some hundred kilobytes; more than this is not a receipt.

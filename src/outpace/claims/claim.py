@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from outpace.claims.receipt import Evidence, FlagsShare, Receipt
 from outpace.judge.accounts import Account, reckon
 from outpace.judge.verdict import Bucket
-from outpace.receipt import Evidence, FlagsShare, Receipt
 from outpace.shown import shown
 from outpace.task import Task
 

@@ -13,11 +13,11 @@ from typing import Any
 import msgspec
 
 from outpace import task as parts
-from outpace.candidate import BEGIN, END, closes_region, has_regions, opens_region
 from outpace.errors import TaskError
 from outpace.judge.abi import parse_declaration
-from outpace.lines import has_lone_return, lines
-from outpace.taskfile_faults import fault, placed
+from outpace.task.candidate import BEGIN, END, closes_region, has_regions, opens_region
+from outpace.task.faults import fault, placed
+from outpace.task.lines import has_lone_return, lines
 
 # A task's folder holds sources, not data: inputs are made by judge.py from a seed.
 _FOLDER_LIMIT = 4 << 20

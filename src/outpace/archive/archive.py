@@ -15,12 +15,11 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from outpace.aim import FASTER, Aim, aim_of
-from outpace.archive_records import (
+from outpace.archive.records import (
     COST_COLUMNS,
     RUN_COLUMNS,
     TRIAL_SELECT,
     VERDICT_COLUMNS,
-    Cost,
     RunRecord,
     Trial,
     canonical_json,
@@ -31,16 +30,15 @@ from outpace.archive_records import (
     unpack_trial,
     unpack_verdict,
 )
-from outpace.archive_schema import connect, damaged, prefer_wal, told, transaction
-from outpace.archive_scores import SCORE_COLUMNS, Scores, best
-from outpace.archive_statements import add_cost, insert, insert_task, insert_verdict, keep_state
-from outpace.candidate import Candidate
+from outpace.archive.schema import connect, damaged, prefer_wal, told, transaction
+from outpace.archive.scores import SCORE_COLUMNS, Scores, best
+from outpace.archive.statements import add_cost, insert, insert_task, insert_verdict, keep_state
+from outpace.cost import Cost
 from outpace.errors import ArchiveError
-from outpace.exemplars import Scored
 from outpace.judge.verdict import TELLS_NOTHING, Verdict
+from outpace.scored import Scored
 from outpace.task import Task
-
-__all__ = ["Archive", "Cost", "RunRecord", "Trial"]
+from outpace.task.candidate import Candidate
 
 T = TypeVar("T")
 PAGE_TRIALS = 100

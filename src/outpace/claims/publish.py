@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from outpace import claim, confirmation
 from outpace import machine as machine_facts
 from outpace.archive import Archive, Trial
-from outpace.candidate import Candidate
+from outpace.claims import claim, confirmation
+from outpace.claims.receipt import Receipt, is_reference, make_receipt, packed, unpacked, write_receipt
 from outpace.errors import ReceiptError
 from outpace.judge.baseline import Comparer, beside_best_flags
 from outpace.judge.verdict import Verdict
 from outpace.machine import Machine
-from outpace.receipt import Receipt, is_reference, make_receipt, packed, unpacked, write_receipt
 from outpace.run import Run
 from outpace.shown import shown
 from outpace.task import Task
+from outpace.task.candidate import Candidate
 
 
 class Timer(Comparer, Protocol):

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from outpace.claim import converting, once, once_worth_saying, share_converting
+from outpace.claims.claim import converting, once, once_worth_saying, share_converting
 from outpace.judge.accounts import SURE, Account, reckon
 from outpace.judge.verdict import Bucket, SpeedUp
 from outpace.task import Task

@@ -1,0 +1,1 @@
+"""Claims: what may be said of a winner, as one file that others can check."""

@@ -28,6 +28,7 @@ from outpace.cost import Cost
 from outpace.judge.verdict import Bucket, Life, Outcome, Sample, SpeedUp, Verdict
 from outpace.policies.base import Lesson, Prompt, Reply
 from outpace.run import Run, Settings
+from outpace.scored import Scored
 from outpace.task import Task
 from outpace.task.candidate import Candidate
 from outpace.task.file import load_task
@@ -92,9 +93,6 @@ class FreePolicy:
     def propose(self, prompt: Prompt) -> Reply:
         raise AssertionError(f"nobody asks for trial {prompt.trial}")
 
-    def hear(self, trial: int, candidate: Candidate, earned: float | None) -> None:
-        pass
-
     def learn(self, lessons: Sequence[Lesson]) -> None:
         pass
 
@@ -115,19 +113,15 @@ def fill(archive: Archive, task: Task, trials: int, failed: Callable[[int], bool
         chance = random.Random(f"parent {number}")
         candidate = source(task, number)
         parent = chance.choice(parents[-50:])
-        shown = [hash_ for hash_ in (parent,) if hash_ is not None]
-        trial = archive.ask(record, f"{task.description}\n{candidate.files[task.editable[0]]}" * 2, shown, parent)
+        shown = [Scored(hash_, 1.5, 1.49, 1.51, True, 1, None) for hash_ in (parent,) if hash_ is not None]
+        trial = archive.ask(record, f"{task.description}\n{candidate.files[task.editable[0]]}" * 2, shown, parent)[0]
         reply = answer.render(candidate, None, ANALYSIS, "One table lookup less.")
         trial = archive.answer(trial, reply, Cost(3000, 1500, 0.01, 20.0, 1))
         verdict = verdict_on(candidate, failed=failed(number))
-        archive.settle(
-            trial,
-            analysis=ANALYSIS,
-            design="One table lookup less.",
-            candidate=candidate,
-            verdict=verdict,
-            policy_state=b"state",
+        settled = archive.settle(
+            trial, analysis=ANALYSIS, design="One table lookup less.", candidate=candidate, verdict=verdict
         )
+        archive.learn([settled], b"state")
         if verdict.outcome is Outcome.OK:
             parents.append(candidate.hash)
         if number % 1000 == 0:
@@ -157,10 +151,10 @@ def one_trial(run: Run, examiner: FreeExaminer, serial: int) -> Measured:
     cpu = time.process_time()
     begin = time.perf_counter()
     assert not run.why_stop()
-    prompt = run.ask()
+    (prompt,) = run.ask()
     asked = time.perf_counter()
     assert run.ask_again(prompt, reply) is None
-    run.tell(reply)
+    run.tell(prompt.trial, reply)
     told = time.perf_counter() - examiner.seconds
     used = time.process_time() - cpu - examiner.seconds
     return Measured((asked - begin) * 1e3, (told - asked) * 1e3, used * 1e3)

@@ -30,7 +30,7 @@ import random
 import statistics
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,6 @@ from outpace.task.candidate import Candidate, reference
 
 RESULTS = Path(__file__).parent / "results"
 TRIALS = 60
-GROUP = 4
 SEEDS = 100
 EXEMPLARS = 2
 TPE_ASKS = 20
@@ -174,7 +173,6 @@ def by_moves(table: Table, seed: int) -> list[Place]:
     known: dict[str, Candidate] = {}
     scored: list[Scored] = []
     tried: list[Place] = []
-    group: list[tuple[Lesson, float | None]] = []
     for trial in range(1, TRIALS + 1):
         chosen = exemplars.choose(exemplars.DEFAULT, scored, random.Random(f"{seed}:{trial}"), EXEMPLARS).shown
         shown = tuple(Shown(known[each.hash], each) for each in chosen)
@@ -188,17 +186,11 @@ def by_moves(table: Table, seed: int) -> list[Place]:
         assert isinstance(read, answer.Answer), read
         tried.append(tuple(option for option in variation.settings(points, read.candidate) if option is not None))
         verdict = table.verdict(tried[-1], seed)
-        policy.hear(trial, read.candidate, reward.reward(verdict))
-        group.append((Lesson(trial, parent, read.candidate, 0.0), reward.reward(verdict)))
+        policy.learn([Lesson(trial, read.parent, read.candidate, reward.reward(verdict), 0.0)])
         if (found := verdict.speed_up) is not None:
             name = read.candidate.hash
             known[name] = read.candidate
-            scored.append(Scored(name, found.ratio, found.low, found.high, found.win, trial, parent.hash))
-        if trial % GROUP == 0:
-            gains = reward.advantages([earned for _, earned in group], reward.NOISE)
-            pairs = zip(group, gains, strict=True)
-            policy.learn([replace(lesson, advantage=gain) for (lesson, _), gain in pairs if gain is not None])
-            group = []
+            scored.append(Scored(name, found.ratio, found.low, found.high, found.win, trial, read.parent.hash))
     return tried
 
 
@@ -355,7 +347,6 @@ def main() -> None:
         facts = {
             "command": "python benchmarks/moves.py",
             "trials": TRIALS,
-            "group": GROUP,
             "seeds": options.seeds,
             "optuna": _optuna().__version__,
             "tables": {table.name: {"candidates": len(table.cells), "best": math.exp(table.best)} for table in tables},

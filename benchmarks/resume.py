@@ -45,7 +45,7 @@ from outpace.judge.judge import Judge
 from outpace.judge.verdict import Outcome
 from outpace.loop import loop
 from outpace.policies import make_policy
-from outpace.run import Run
+from outpace.run import Run, Settings
 from outpace.task.candidate import Candidate
 from outpace.task.file import load_task
 
@@ -100,6 +100,8 @@ lifetime = 2000
 """,
     "total.c": SOURCE,
 }
+# To each prompt.
+REPLIES = 3
 ANALYSIS = "Each step of the inner loop waits for the one before it, and nobody uses what it computes."
 
 
@@ -109,13 +111,15 @@ ANALYSIS = "Each step of the inner loop waits for the one before it, and nobody 
 def live(folder: Path, policy: str, seed: int, trials: int) -> None:
     """Go on with the run in this folder until its trials are done."""
     task, here = load_task(folder / "task"), machine.describe()
-    settings: dict[str, Any] = {"archive": folder / "script.sqlite"} if policy == "replay" else {}
+    given: dict[str, Any] = {"archive": folder / "script.sqlite"} if policy == "replay" else {}
     with (
         Archive.open(folder / "archive.sqlite") as archive,
         Judge(ProgramDomain(task), jail=best_jail(), workspace=folder / "work") as judge,
     ):
-        made = make_policy(policy, **settings)
-        run = Run(archive, task, judge, made, name="run", machine=here, seed=seed, budget=Budget(trials=trials))
+        made = make_policy(policy, **given)
+        # Several trials are open at once.
+        settings, budget = Settings(replies=REPLIES), Budget(trials=trials)
+        run = Run(archive, task, judge, made, name="run", machine=here, seed=seed, settings=settings, budget=budget)
         print(loop(run))
 
 
@@ -130,7 +134,7 @@ def prepare(folder: Path) -> None:
         facts = dataclasses.asdict(here)
         record = archive.start_run("script", task, "script", {}, 1, facts, machine_key=here.key)
         for reply in replies():
-            archive.answer(archive.ask(record, "", (), None), reply, Cost())
+            archive.answer(archive.ask(record, "", (), None)[0], reply, Cost())
 
 
 def replies() -> list[str]:

@@ -10,6 +10,7 @@ from outpace.archive import Archive, RunRecord, Trial
 from outpace.cost import Cost
 from outpace.judge.verdict import Bucket, Life, Outcome, Sample, Span, SpeedUp, Verdict
 from outpace.report.facts import Facts, gather
+from outpace.scored import Scored
 from outpace.task import Task
 from outpace.task.candidate import Candidate
 from outpace.task.file import make_task
@@ -74,7 +75,8 @@ def tried(
     cost: Cost = Cost(calls=1),
     duplicate_of: int | None = None,
 ) -> Trial:
-    trial = archive.answer(archive.ask(run, "make it faster", shown, parent), words, cost)
+    seen = [Scored(each, 1.5, 1.4, 1.6, True, 1, None) for each in shown]
+    trial = archive.answer(archive.ask(run, "make it faster", seen, parent)[0], words, cost)
     return archive.settle(
         trial, analysis=words, design=words, candidate=proposed, verdict=verdict, duplicate_of=duplicate_of
     )

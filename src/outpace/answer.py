@@ -38,6 +38,8 @@ class Answer:
     analysis: str
     design: str
     candidate: Candidate
+    # What it started from.
+    parent: Candidate
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,7 @@ def parse(
         return Unusable("the answer changes nothing: its sources and flags are its parent's", analysis, design)
     if reason := forbidden_change(task, candidate):
         return Unusable(_told(reason), analysis, design)
-    return Answer(analysis, design, candidate)
+    return Answer(analysis, design, candidate, parent)
 
 
 def render(candidate: Candidate, parent: Candidate | None, analysis: str, design: str) -> str:

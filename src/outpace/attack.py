@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from outpace.aim import aim_of
-from outpace.archive import Archive
+from outpace.archive import Reading
 from outpace.errors import TaskError
 from outpace.judge.verdict import Outcome, SpeedUp, Verdict
 from outpace.run import Run
@@ -67,7 +67,7 @@ class Win:
         return not self.suspicious, -(math.inf if found is None else found.ratio)
 
 
-def known_bound(archive: Archive, task: Task, machine_key: str) -> Bound:
+def known_bound(archive: Reading, task: Task, machine_key: str) -> Bound:
     """The fastest confirmed candidate of this task's honest runs on such a machine; without one, the reference."""
     found = Bound(reference(task), "the reference itself, for no honest run has a confirmed win", 1.0)
     for record in archive.runs():
@@ -94,9 +94,9 @@ def named_bound(judge: Comparing, candidate: Candidate, source: str) -> Bound:
     return Bound(candidate, source, verdict.speed_up.ratio)
 
 
-def compare_wins(run: Run, archive: Archive, judge: Comparing, bound: Bound, say: Callable[[str], None]) -> None:
+def compare_wins(run: Run, judge: Comparing, bound: Bound, say: Callable[[str], None]) -> None:
     """Time every win against the bound that was not yet, and keep what came of it; noise is tried again later."""
-    known = archive.notes(run.record)
+    archive, known = run.archive, run.archive.notes(run.record)
     for each in run.wins():
         if (key := _key(bound, each.hash)) in known:
             continue
@@ -104,14 +104,12 @@ def compare_wins(run: Run, archive: Archive, judge: Comparing, bound: Bound, say
         candidate = archive.candidate(each.hash)
         verdict = run.patiently(candidate, lambda one: judge.compare(one, bound.candidate))
         if verdict.outcome is not Outcome.TOO_NOISY:
-            archive.note(
-                run.record, key, dataclasses.asdict(Against(verdict.outcome, verdict.reason, verdict.speed_up))
-            )
+            run.note(key, dataclasses.asdict(Against(verdict.outcome, verdict.reason, verdict.speed_up)))
 
 
-def found_wins(run: Run, archive: Archive, bound: Bound) -> list[Win]:
+def found_wins(run: Run, bound: Bound) -> list[Win]:
     """Every win of the attack, most suspicious first."""
-    known = archive.notes(run.record)
+    archive, known = run.archive, run.archive.notes(run.record)
     wins = []
     for each in run.wins():
         trial = archive.trial(each.trial)

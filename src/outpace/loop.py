@@ -32,20 +32,19 @@ def loop(run: Run, watch: Watcher = lambda _trial, _verdict: None) -> str:
 
 
 def _searched(run: Run, watch: Watcher) -> str:
-    recovered = run.recover()
-    if recovered is not None:
-        watch(*recovered)
+    for trial, verdict in run.recover():
+        watch(trial, verdict)
     while not (reason := run.why_stop()):
-        prompt = run.ask()
+        prompt = run.next_prompt()
         try:
             reply = _proposed(run, prompt)
         except NoReply as failure:
             # The prompt stays open: whoever goes on with this run is asked it again.
-            run.charge(failure.cost)
+            run.charge(prompt.trial, failure.cost)
             if isinstance(failure, Exhausted):
                 return str(failure)
             raise
-        verdict = run.tell(reply)
+        verdict = run.tell(prompt.trial, reply)
         watch(prompt.trial, verdict)
     return reason
 

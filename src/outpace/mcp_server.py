@@ -62,9 +62,6 @@ class Visitor:
         """Nobody to ask: the agent comes by itself."""
         raise PolicyError(f"trial {prompt.trial} waits for an agent: start `outpace mcp` and let one submit")
 
-    def hear(self, trial: int, candidate: Candidate, earned: float | None) -> None:
-        """The agent is told scores by verdicts and prompts."""
-
     def learn(self, lessons: Sequence[Lesson]) -> None:
         """The agent is told scores by verdicts and prompts."""
 
@@ -125,7 +122,7 @@ class Desk:
     def next_prompt(self, name: str) -> str:
         """The open prompt of a task, or a new one; its text tells how to reply."""
         run = self._run_of(name)
-        self._asked[name] = run.ask()
+        self._asked[name] = run.next_prompt()
         self._current = name
         self._note(name)
         return self._asked[name].text
@@ -148,7 +145,7 @@ class Desk:
                 "reason": "the reply has no '## Performance Analysis' section: submit it again with all three sections",
                 "best": _best(run.leader()),
             }
-        verdict = run.tell(given)
+        verdict = run.tell(asked.trial, given)
         del self._asked[name]
         self._reminded.discard(name)
         self._last = {"task": name, "trial": asked.trial, **_verdict(verdict), "best": _best(run.leader())}
@@ -186,7 +183,7 @@ class Desk:
                 settings=Settings(),
             )
             if "fair" not in self._opened.notes(run.record):
-                self._opened.note(run.record, "fair", judge.inspect().ratio)
+                run.note("fair", judge.inspect().ratio)
             # What was submitted and not judged when the last server ended.
             run.recover()
             self._held.push(held.pop_all())

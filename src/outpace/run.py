@@ -15,10 +15,10 @@ from typing import Any, Protocol
 
 from outpace import answer, exemplars, prompt, reward
 from outpace.aim import AIMS, FASTER
-from outpace.archive import Archive, RunRecord, Trial
+from outpace.archive import Archive, Reading, RunRecord, Trial
 from outpace.budget import Budget, Spent, exhausted, left
 from outpace.cost import Cost
-from outpace.errors import HarnessError
+from outpace.errors import HarnessError, OutpaceError
 from outpace.judge.verdict import TELLS_NOTHING, Outcome, Verdict
 from outpace.machine import Machine
 from outpace.policies.base import Lesson, Policy, Prompt, Reply, Shown
@@ -51,15 +51,15 @@ class Settings:
 
     exemplars: str = exemplars.DEFAULT
     shown: int = 2
-    # Trials whose rewards are compared with each other before the policy learns from them.
-    group: int = 4
+    # To each prompt; the policy learns when all of them are judged, and how they compare with each other.
+    replies: int = 1
     # What the policy was set to, such as its model: another model under the same name is another run.
     policy: Mapping[str, Any] = field(default_factory=dict)
     aim: str = FASTER.name
 
     def stored(self) -> dict[str, Any]:
-        """As the archive keeps them; a policy without settings and the usual aim are left out."""
-        usual = {"policy": {}, "aim": FASTER.name}
+        """As the archive keeps them; what is as it usually is may be left out."""
+        usual = {"policy": {}, "aim": FASTER.name, "replies": 1}
         return {name: value for name, value in dataclasses.asdict(self).items() if usual.get(name) != value}
 
 
@@ -99,66 +99,81 @@ class Run:
         if self.record.policy_state:
             policy.restore(self.record.policy_state)
         self._reference = reference(task)
+        # The trial and the text of the reply that was read last, and what was read.
+        self._last_read: tuple[int, str, answer.Answer | answer.Unusable] | None = None
 
     # The two verbs
 
-    def ask(self) -> Prompt:
-        """The next prompt; after a kill, the one that was asked and never answered."""
-        trial = self._archive.open_trial(self.record)
-        if trial is None:
-            trial = self._new_trial()
-        return dataclasses.replace(self._prompt_of(trial), remaining=self.remaining())
+    def ask(self, n: int = 1) -> list[Prompt]:
+        """So many new prompts, each of them once for every reply that it is to have."""
+        return [self._prompt_of(trial) for _ in range(n) for trial in self._new_trials()]
 
-    def tell(self, reply: Reply) -> Verdict:
-        """Judge the reply to the open prompt, and remember everything."""
-        trial = self._archive.open_trial(self.record)
-        if trial is None:
-            trial = self._new_trial()
+    def tell(self, trial: int, reply: Reply) -> Verdict:
+        """Judge the reply of the trial of this number, and remember everything."""
         # With the policy's state: one that forgot this proposal in a kill would make it again.
-        state = self.policy.save()
-        answered = self._archive.answer(trial, reply.text, reply.cost, policy_state=state)
+        answered = self._archive.answer(self._open(trial), reply.text, reply.cost, policy_state=self.policy.save())
         return self._judge_reply(answered)
+
+    def next_prompt(self) -> Prompt:
+        """The first prompt that still waits for a reply, as after a kill, or else a new one."""
+        waiting = [each for each in self._archive.open_trials(self.record) if each.state == "asked"]
+        return self._prompt_of(waiting[0]) if waiting else self.ask()[0]
 
     # Going on after a kill
 
-    def recover(self) -> tuple[int, Verdict] | None:
-        """Judge a reply that was paid for but not judged when the last process ended, and confirm what was not."""
-        trial = self._archive.open_trial(self.record)
-        found = (trial.number, self._judge_reply(trial)) if trial is not None and trial.state == "answered" else None
+    def recover(self) -> list[tuple[int, Verdict]]:
+        """Judge what was paid for but not judged when the last process ended, and confirm what was not."""
+        self._learn()
+        answered = [each for each in self._archive.open_trials(self.record) if each.state == "answered"]
+        found = [(each.number, self._judge_reply(each)) for each in answered]
         # A confirmation that was too noisy was the machine's doing, and it may be quieter now.
         self._confirm_noisy()
         self._confirm_best()
         return found
 
-    def charge(self, cost: Cost) -> None:
-        """Count what calls cost that gave no usable reply; the prompt stays open."""
-        trial = self._archive.open_trial(self.record)
-        if trial is not None and cost != Cost():
-            self._archive.add_cost(trial, cost)
+    def charge(self, trial: int, cost: Cost) -> None:
+        """Count what calls cost that gave no usable reply; the trial goes on waiting for one."""
+        if cost != Cost():
+            self._archive.add_cost(self._open(trial), cost)
 
     def ask_again(self, asked: Prompt, reply: Reply) -> Prompt | None:
         """The same prompt with a reminder, when the reply lacks the analysis that the method lives on.
 
         Such a reply is charged here, so that the reminder comes with what is left after it.
         """
-        parsed = self._parse(asked, reply.text)
-        if not isinstance(parsed, answer.Unusable) or not parsed.missing_analysis:
+        read = self._read(asked, reply.text)
+        if not isinstance(read, answer.Unusable) or not read.missing_analysis:
             return None
         reminder = "Your last reply had no '## Performance Analysis' section. Reply again, with all three sections."
-        self.charge(reply.cost)
+        self.charge(asked.trial, reply.cost)
         return dataclasses.replace(asked, text=f"{asked.text}\n{reminder}\n", remaining=self.remaining())
 
     # The end of a run
 
     def go_on(self) -> None:
         """The run is at work from now on, whatever it had ended with."""
-        self._archive.note(self.record, ENDED, None)
+        self.note(ENDED, None)
 
     def end(self, reason: str) -> None:
         """Remember that the run ended, and why, for whoever looks at it later."""
-        self._archive.note(self.record, ENDED, reason)
+        self.note(ENDED, reason)
+
+    # What others found out about the run
+
+    def note(self, key: str, value: object) -> None:
+        """Keep a small fact of the run, anything JSON can hold, in place of what the key held."""
+        note(self._archive, self.record, key, value)
+
+    def publish(self, trial: Trial, receipt: bytes) -> None:
+        """Keep what was claimed on a trial's confirmation, byte by byte."""
+        self._archive.publish(trial, receipt)
 
     # What is known
+
+    @property
+    def archive(self) -> Reading:
+        """All that is known of this run and of others."""
+        return self._archive
 
     @property
     def spent(self) -> Spent:
@@ -219,7 +234,17 @@ class Run:
     def _judged(self) -> int:
         return sum(self.outcomes().values())
 
-    def _new_trial(self) -> Trial:
+    def _open(self, number: int) -> Trial:
+        trial = self.trial(number)
+        if trial is None or trial.state == "judged":
+            known = [str(each.number) for each in self._archive.open_trials(self.record, 20)]
+            state = "was judged already" if trial is not None else "was never asked"
+            raise OutpaceError(
+                f"trial {number} of run {self.record.name} {state}: open are {', '.join(known) or 'none, so ask first'}"
+            )
+        return trial
+
+    def _new_trials(self) -> list[Trial]:
         scored = self._archive.scored(self.task.hash, self.record)
         number = self._archive.count(self.record) + 1
         # Chance depends on the run's seed and the trial's number alone, so that a resumed run asks what it would have
@@ -234,82 +259,69 @@ class Run:
         ]
         text = prompt.render(self.task, self._reference, shown, failures, self._machine, self.remaining(), self.aim)
         parent = shown[-1][0] if shown else self._reference
-        return self._archive.ask(self.record, text, [each.hash for each in choice.shown], parent.hash)
+        # Of the last group as many as the budget has trials for: more would stay open for ever.
+        replies = self.settings.replies if self.budget.trials is None else self.budget.trials - number + 1
+        replies = max(1, min(replies, self.settings.replies))
+        return self._archive.ask(self.record, text, choice.shown, parent.hash, replies)
 
     def _prompt_of(self, trial: Trial) -> Prompt:
-        scores = [self._archive.score(self.record, hash_) for hash_ in trial.exemplars]
-        shown = tuple(Shown(self._archive.candidate(each.hash), each) for each in scores if each is not None)
-        parent = self._candidate_of(trial.parent)
-        return Prompt(trial.prompt, self.task, trial.number, self.record.seed, parent, shown)
+        shown = tuple(Shown(self._archive.candidate(each.hash), each) for each in trial.asked.shown)
+        parent = self._candidate_of(trial.asked.parent)
+        remaining = self.remaining()
+        return Prompt(trial.asked.text, self.task, trial.number, self.record.seed, parent, shown, remaining)
 
     def _candidate_of(self, hash_: str | None) -> Candidate:
         return self._reference if hash_ is None or hash_ == self._reference.hash else self._archive.candidate(hash_)
 
-    def _parse(self, asked: Prompt, text: str, *, require_analysis: bool = True) -> answer.Answer | answer.Unusable:
-        parents = {each.candidate.hash: each.candidate for each in asked.shown} | {
-            self._reference.hash: self._reference
-        }
-        return answer.parse(text, self.task, parents, asked.parent, require_analysis=require_analysis)
+    def _read(self, asked: Prompt, text: str) -> answer.Answer | answer.Unusable:
+        """The reply, read once although it is asked about twice: whether it has an analysis, and what it proposes."""
+        if self._last_read is None or self._last_read[:2] != (asked.trial, text):
+            parents = {each.candidate.hash: each.candidate for each in asked.shown}
+            parents[self._reference.hash] = self._reference
+            self._last_read = (asked.trial, text, answer.parse(text, self.task, parents, asked.parent))
+        return self._last_read[2]
 
     def _judge_reply(self, trial: Trial) -> Verdict:
-        asked = self._prompt_of(trial)
-        parsed = self._parse(asked, trial.reply or "")
-        if isinstance(parsed, answer.Unusable):
-            return self._settle(
-                trial, parsed.analysis, parsed.design, None, Verdict(Outcome.UNUSABLE, parsed.reason), None
-            )
+        read = self._read(self._prompt_of(trial), trial.reply or "")
+        if isinstance(read, answer.Unusable):
+            verdict = Verdict(Outcome.UNUSABLE, read.reason)
+            self._archive.settle(trial, analysis=read.analysis, design=read.design, candidate=None, verdict=verdict)
+            self._learn()
+            return verdict
         # Equal bytes alone share a verdict: __LINE__ makes other code of a comment's worth of lines.
-        known = self._archive.find_verdict(self.task.hash, parsed.candidate.hash, self._machine.key, aim=self.aim)
-        duplicate_of, verdict = known or (None, self.patiently(parsed.candidate, self._examiner.judge))
-        settled = self._settle(trial, parsed.analysis, parsed.design, parsed.candidate, verdict, duplicate_of)
-        self._stop_where_nothing_is_judged()
-        self._confirm_best()
-        return settled
-
-    def _settle(
-        self,
-        trial: Trial,
-        analysis: str,
-        design: str,
-        candidate: Candidate | None,
-        verdict: Verdict,
-        duplicate_of: int | None,
-    ) -> Verdict:
-        if candidate is not None:
-            self.policy.hear(trial.number, candidate, self.aim.reward(verdict))
-        if trial.number % self.settings.group == 0:
-            self.policy.learn(self._lessons(trial, candidate, verdict))
+        known = self._archive.find_verdict(self.task.hash, read.candidate.hash, self._machine.key, aim=self.aim)
+        duplicate_of, verdict = known or (None, self.patiently(read.candidate, self._examiner.judge))
         settled = self._archive.settle(
             trial,
-            analysis=analysis,
-            design=design,
-            candidate=candidate,
+            analysis=read.analysis,
+            design=read.design,
+            candidate=read.candidate,
             verdict=verdict,
+            parent=read.parent.hash,
             duplicate_of=duplicate_of,
-            policy_state=self.policy.save(),
         )
+        self._learn()
+        self._stop_where_nothing_is_judged()
+        self._confirm_best()
         return settled.verdict or verdict
 
-    def _lessons(self, trial: Trial, candidate: Candidate | None, verdict: Verdict) -> list[Lesson]:
-        """This trial and the rest of its group, with each one's advantage."""
-        first = trial.number - self.settings.group + 1
-        members = [
-            (
-                each.number,
-                each.parent,
-                None if each.candidate is None else self._archive.candidate(each.candidate),
-                each.verdict,
-            )
-            for each in self._archive.recent_trials(self.record, self.settings.group)
-            if first <= each.number < trial.number
-        ]
-        members.append((trial.number, trial.parent, candidate, verdict))
-        rewards = [None if found is None else self.aim.reward(found) for _, _, _, found in members]
-        gains = reward.advantages(rewards, reward.NOISE)
+    def _learn(self) -> None:
+        """Teach the policy what came of each prompt all of whose replies are judged, after a kill too."""
+        for group in self._archive.unlearnt(self.record):
+            self.policy.learn(self._lessons(group))
+            self._archive.learn(group, self.policy.save())
+
+    def _lessons(self, group: list[Trial]) -> list[Lesson]:
+        rewards = [None if each.verdict is None else self.aim.reward(each.verdict) for each in group]
         return [
-            Lesson(number, self._candidate_of(parent), proposed, gain)
-            for (number, parent, proposed, _), gain in zip(members, gains, strict=True)
-            if proposed is not None and gain is not None
+            Lesson(
+                each.number,
+                self._candidate_of(each.parent),
+                None if each.candidate is None else self._archive.candidate(each.candidate),
+                earned,
+                gain,
+            )
+            for each, earned, gain in zip(group, rewards, reward.advantages(rewards, reward.NOISE), strict=True)
         ]
 
     def _confirm_noisy(self) -> None:
@@ -318,7 +330,8 @@ class Run:
         best, fastest = self.best(), max(doubtful, key=lambda one: one.ratio, default=None)
         if fastest is not None and best is not None and (best.doubtful or fastest.ratio > best.ratio):
             candidate = self._archive.candidate(fastest.hash)
-            self._archive.confirm(self._archive.trial(fastest.trial), self.patiently(candidate, self._examiner.confirm))
+            verdict = self.patiently(candidate, self._examiner.confirm)
+            self._archive.confirm(self._archive.trial(fastest.trial), verdict)
             self._stop_where_nothing_is_judged()
 
     def _confirm_best(self) -> None:
@@ -337,3 +350,8 @@ class Run:
             # Where the judge failed, the next one is not confirmed before another candidate was judged.
             if verdict.outcome in TELLS_NOTHING:
                 return
+
+
+def note(archive: Archive, run: RunRecord, key: str, value: object) -> None:
+    """Keep a small fact of a run that need not be at work, as `Run.note` does."""
+    archive.note(run, key, value)

@@ -153,10 +153,10 @@ def test_an_agent_goes_through_three_trials_and_on_after_a_restart(tmp_path: Pat
     anyio.run(first)
     with Archive.open(tmp_path / "kept" / "archive.sqlite") as archive:
         run = archive.run("sums-mcp")
-        left_open = archive.open_trial(run)
-        assert left_open is not None and left_open.number == 4
+        (left_open,) = archive.open_trials(run)
+        assert left_open.number == 4
         assert archive.costs(run).calls == 4
-    assert anyio.run(second) == left_open.prompt
+    assert anyio.run(second) == left_open.asked.text
     lines = said.read_text().splitlines()
     assert lines and all(json.loads(line)["jsonrpc"] == "2.0" for line in lines)
     assert "an input" in (tmp_path / "errors").read_text()

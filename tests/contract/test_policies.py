@@ -57,9 +57,9 @@ def write_archive(path: Path, name: str = "first") -> Path:
     with Archive.open(path, clock=lambda: 0.0) as archive:
         run = archive.start_run(name, TASK, "openai", {}, 1, {}, machine_key="here")
         for number in range(1, REPLIES + 1):
-            trial = archive.ask(run, "Make it faster.", (), OWN.hash)
+            trial = archive.ask(run, "Make it faster.", (), OWN.hash)[0]
             archive.answer(trial, reply_to(number), Cost(5, 5, 1.0))
-        archive.ask(run, "Make it faster.", (), OWN.hash)
+        archive.ask(run, "Make it faster.", (), OWN.hash)[0]
     return path
 
 
@@ -116,7 +116,7 @@ def test_the_same_prompt_and_state_give_the_same_reply(make: Make) -> None:
 def test_lessons_survive_save_and_restore(make: Make) -> None:
     first, second = make(), make()
     candidates = [read(first.propose(ask(trial)).text) for trial in (1, 2)]
-    first.learn([Lesson(n + 1, OWN, each, 1.0 - 2 * n) for n, each in enumerate(candidates)])
+    first.learn([Lesson(n + 1, OWN, each, 0.1 * n, 1.0 - 2 * n) for n, each in enumerate(candidates)])
     second.restore(first.save())
     assert second.save() == first.save()
     assert second.propose(ask(3)) == first.propose(ask(3))

@@ -46,7 +46,7 @@ def start(archive: Archive, name: str = "first", task: Task = TASK, **changed: A
 
 
 def tried(archive: Archive, run: RunRecord, candidate: Candidate | None, verdict: Verdict, **more: Any) -> Trial:
-    trial = archive.answer(archive.ask(run, "make it faster", (), None), "a reply", Cost(calls=1))
+    trial = archive.answer(archive.ask(run, "make it faster", (), None)[0], "a reply", Cost(calls=1))
     return archive.settle(trial, analysis="a", design="d", candidate=candidate, verdict=verdict, **more)
 
 
@@ -58,7 +58,7 @@ def everything(archive: Archive) -> list[Any]:
         facts += [
             archive.costs(run),
             archive.outcome_counts(run),
-            archive.open_trial(run),
+            archive.open_trials(run),
             archive.count(run),
         ]
     return facts

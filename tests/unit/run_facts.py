@@ -102,8 +102,7 @@ class Scripted:
         self._before = before
         self.asked: list[Prompt] = []
         self.proposed: set[int] = set()
-        self.heard: list[tuple[int, str, float | None]] = []
-        self.learnt: list[list[tuple[int, str, float]]] = []
+        self.learnt: list[list[tuple[int, str, float | None, float | None]]] = []
 
     def propose(self, prompt: Prompt) -> Reply:
         self._before()
@@ -113,13 +112,9 @@ class Scripted:
         self.proposed.add(prompt.trial)
         return Reply(self._replies[prompt.trial - 1], PRICE)
 
-    def hear(self, trial: int, candidate: Candidate, earned: float | None) -> None:
-        self._before()
-        self.heard.append((trial, candidate.files["sum.c"], earned))
-
     def learn(self, lessons: Sequence[Lesson]) -> None:
         self._before()
-        self.learnt.append([(each.trial, each.candidate.files["sum.c"], round(each.advantage, 9)) for each in lessons])
+        self.learnt.append([_kept(each) for each in lessons])
 
     def save(self) -> bytes:
         return json.dumps([sorted(self.proposed), self.learnt]).encode()
@@ -127,7 +122,12 @@ class Scripted:
     def restore(self, state: bytes) -> None:
         proposed, learnt = json.loads(state)
         self.proposed = set(proposed)
-        self.learnt = [[(trial, text, gain) for trial, text, gain in group] for group in learnt]
+        self.learnt = [[(trial, text, earned, gain) for trial, text, earned, gain in group] for group in learnt]
+
+
+def _kept(lesson: Lesson) -> tuple[int, str, float | None, float | None]:
+    text = "" if lesson.candidate is None else lesson.candidate.files["sum.c"]
+    return lesson.trial, text, lesson.reward, None if lesson.advantage is None else round(lesson.advantage, 9)
 
 
 def begin(

@@ -92,8 +92,8 @@ def test_the_attackers_policy_learns_by_the_reward_of_attacks(archive: Archive) 
     lessons = {}
     for aim in ("attack", "faster"):
         policy = Scripted(map(said, texts))
-        loop(begin(archive, policy, Judging(), name=aim, aim=aim))
-        lessons[aim] = {text: gain for _, text, gain in policy.learnt[0]}
+        loop(begin(archive, policy, Judging(), name=aim, aim=aim, replies=4))
+        lessons[aim] = {text: gain for _, text, _, gain in policy.learnt[0]}
     assert lessons["attack"]["cheating a"] == lessons["attack"]["wrong b"]
     assert lessons["faster"]["cheating a"] < lessons["faster"]["wrong b"]
 
@@ -215,28 +215,28 @@ def test_every_win_is_compared_once_also_after_a_kill(archive: Archive) -> None:
             return super().compare(candidate, baseline)
 
     with pytest.raises(Stop):
-        compare_wins(run, archive, Killed(), REFERENCE, lambda _: None)
+        compare_wins(run, Killed(), REFERENCE, lambda _: None)
     judge = Comparing()
     for _ in range(2):
-        compare_wins(run, archive, judge, REFERENCE, lambda _: None)
+        compare_wins(run, judge, REFERENCE, lambda _: None)
     assert judge.compared == [code(3.0)]
 
 
 def test_another_bound_is_another_comparison(archive: Archive) -> None:
     run, _ = attacked(archive, code(2.0))
-    compare_wins(run, archive, Comparing(), REFERENCE, lambda _: None)
-    (win,) = found_wins(run, archive, Bound(source(code(1.9)), "mine.c", 1.9))
+    compare_wins(run, Comparing(), REFERENCE, lambda _: None)
+    (win,) = found_wins(run, Bound(source(code(1.9)), "mine.c", 1.9))
     assert win.against is None
 
 
 def test_a_comparison_that_was_too_noisy_is_made_again(archive: Archive) -> None:
     run, _ = attacked(archive, code(2.0))
     judge = Comparing(fast_200_0=[failed(Outcome.TOO_NOISY), ok(1.0)])
-    compare_wins(run, archive, judge, REFERENCE, lambda _: None)
-    (win,) = found_wins(run, archive, REFERENCE)
+    compare_wins(run, judge, REFERENCE, lambda _: None)
+    (win,) = found_wins(run, REFERENCE)
     assert win.against is None and win.suspicious, "what is not known must be looked at"
-    compare_wins(run, archive, judge, REFERENCE, lambda _: None)
-    (win,) = found_wins(run, archive, REFERENCE)
+    compare_wins(run, judge, REFERENCE, lambda _: None)
+    (win,) = found_wins(run, REFERENCE)
     assert win.against is not None and not win.suspicious
 
 
@@ -245,8 +245,8 @@ def test_wins_are_listed_most_suspicious_first(archive: Archive) -> None:
     judge = Comparing(
         fast_200_0=[ok(1.0)], fast_300_0=[ok(1.5)], fast_400_0=[failed(Outcome.WRONG)], fast_500_0=[ok(3)]
     )
-    compare_wins(run, archive, judge, REFERENCE, lambda _: None)
-    found = found_wins(run, archive, REFERENCE)
+    compare_wins(run, judge, REFERENCE, lambda _: None)
+    found = found_wins(run, REFERENCE)
     assert [(win.trial, win.suspicious) for win in found] == [(3, True), (4, True), (2, True), (1, False)]
 
 

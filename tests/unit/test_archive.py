@@ -22,6 +22,7 @@ from outpace.archive.records import pack_text, unpack_text
 from outpace.cost import Cost
 from outpace.errors import ArchiveError
 from outpace.judge.verdict import Bucket, Life, Outcome, Sample, SpeedUp, Verdict
+from outpace.scored import Scored
 from outpace.task.candidate import Candidate
 
 
@@ -51,6 +52,7 @@ verdicts = st.builds(
     buckets=st.lists(st.builds(Bucket, lives, lives, st.integers(0, 2**70)), max_size=3).map(tuple),
     seconds=real,
 )
+SHOWN = (Scored("aa", 1.5, 1.4, 1.6, True, 3, None), Scored("bb", 2.0, 0.1 + 0.2, 2.1, False, 2**40, "aa", True))
 text = st.text(alphabet=st.characters(exclude_categories=[]), max_size=3000)
 costs = st.builds(Cost, st.integers(0, 2**40), st.integers(0, 2**40), st.floats(0, 1e6), st.floats(0, 1e6))
 
@@ -67,7 +69,7 @@ def test_a_trial_comes_back_exactly(
     cost: Cost,
 ) -> None:
     run = start(archive)
-    asked = archive.ask(run, prompt, ("aa", "bb"), "aa")
+    asked = archive.ask(run, prompt, SHOWN, "aa")[0]
     answered = archive.answer(asked, reply, cost)
     judged = archive.settle(answered, analysis=analysis, design="", candidate=source(1), verdict=verdict)
     archive.confirm(judged, confirmation)
@@ -84,7 +86,8 @@ def test_a_trial_comes_back_exactly(
         cost=cost,
         judged_at=stored.judged_at,
     )
-    assert stored.prompt == prompt
+    assert stored.asked.text == prompt
+    assert stored.asked.shown == SHOWN
 
 
 def test_numbers_of_numpy_and_a_ratio_that_is_no_number_survive(archive: Archive) -> None:
@@ -169,7 +172,7 @@ def test_no_path_of_this_machine_is_stored(archive: Archive, tmp_path: Path) -> 
 
 def test_the_same_command_goes_on_with_its_run(archive: Archive) -> None:
     run = start(archive, settings={"flags": ("a", "b")})
-    tried(archive, run, source(1), ok(2.0), policy_state=b"learnt")
+    archive.learn([tried(archive, run, source(1), ok(2.0))], b"learnt")
     again = start(archive, settings={"flags": ["a", "b"]}, seed=99)
     assert again == replace(run, policy_state=b"learnt")
 
@@ -203,39 +206,64 @@ def test_an_edited_task_is_a_new_run_and_the_newest_of_a_name_is_found(archive: 
 
 def test_a_trial_is_taken_up_where_it_was_left(archive: Archive, path: Path) -> None:
     run = start(archive)
-    assert archive.open_trial(run) is None
-    asked = archive.ask(run, "faster", ("aa",), None)
+    assert archive.open_trials(run) == []
+    asked = archive.ask(run, "faster", SHOWN, None)[0]
     with Archive.open(path) as other:
-        assert other.open_trial(run) == asked
+        assert other.open_trials(run) == [asked]
         answered = other.answer(asked, "reply", Cost(tokens_out=5))
-    assert archive.open_trial(run) == answered
+    assert archive.open_trials(run) == [answered]
     assert (answered.state, answered.reply) == ("answered", "reply")
     archive.settle(answered, analysis="", design="", candidate=None, verdict=WRONG)
-    assert archive.open_trial(run) is None
+    assert archive.open_trials(run) == []
 
 
-def test_the_policy_state_is_kept_with_the_verdict_or_not_at_all(archive: Archive) -> None:
+def test_the_policy_state_is_kept_with_the_reply_and_with_what_was_learnt(archive: Archive) -> None:
     run = start(archive)
-    trial = tried(archive, run, source(1), ok(2.0), policy_state=b"one")
-    with pytest.raises(ArchiveError, match="judged"):
-        archive.settle(trial, analysis="", design="", candidate=source(2), verdict=WRONG, policy_state=b"two")
+    first, second = archive.ask(run, "faster", (), None, replies=2)
+    assert (first.asked, first.number, second.number) == (second.asked, 1, 2)
+    first = archive.answer(first, "a reply", Cost(), policy_state=b"one")
     assert archive.run("first").policy_state == b"one"
-    assert archive.trial(trial.id) == trial
+    settled = archive.settle(first, analysis="", design="", candidate=source(1), verdict=ok(2.0))
+    assert archive.unlearnt(run) == [], "another reply is still to come"
+    other = archive.settle(second, analysis="", design="", candidate=None, verdict=WRONG)
+    assert archive.unlearnt(run) == [[settled, other]]
+    archive.learn([settled, other], b"two")
+    assert archive.unlearnt(run) == [] and archive.run("first").policy_state == b"two"
+
+
+def test_the_parent_that_a_reply_started_from_takes_the_place_of_the_prompt_s(archive: Archive) -> None:
+    trial = archive.ask(start(archive), "faster", (), "aa")[0]
+    settled = archive.settle(trial, analysis="", design="", candidate=source(1), verdict=ok(2.0), parent="bb")
+    assert (settled.parent, settled.asked.parent) == ("bb", "aa")
+
+
+def test_a_verdict_of_another_machine_is_found_for_that_machine(archive: Archive) -> None:
+    run = start(archive)
+    tried(archive, run, source(1), replace(ok(2.0), machine="arm-8"))
+    assert archive.find_verdict(TASK.hash, source(1).hash, "x86-16") is None
+    found = archive.find_verdict(TASK.hash, source(1).hash, "arm-8")
+    assert found is not None and found[1].machine == "arm-8"
+    here = tried(archive, run, source(2), ok(2.0)).verdict
+    assert here is not None and here.machine == "x86-16"
+
+
+def test_a_number_beyond_all_numbers_of_the_file_is_no_trial(archive: Archive) -> None:
+    assert archive.numbered(start(archive), 2**70) is None
 
 
 def test_a_settlement_that_fails_halfway_leaves_nothing(archive: Archive) -> None:
     run = start(archive)
-    trial = archive.ask(run, "faster", (), None)
+    trial = archive.ask(run, "faster", (), None)[0]
     with pytest.raises(ArchiveError, match="does not hold"):
         archive.settle(trial, analysis="", design="", candidate=source(1), verdict=ok(2.0), duplicate_of=12345)
-    assert archive.open_trial(run) == trial
+    assert archive.open_trials(run) == [trial]
     assert archive.scored(TASK.hash) == []
     with pytest.raises(ArchiveError, match="no candidate"):
         archive.candidate(source(1).hash)
 
 
 def test_a_trial_that_another_process_answered_is_not_answered_over(archive: Archive) -> None:
-    mine = theirs = archive.ask(start(archive), "faster", (), None)
+    mine = theirs = archive.ask(start(archive), "faster", (), None)[0]
     archive.answer(theirs, "their reply", Cost(calls=1))
     with pytest.raises(ArchiveError, match="another process"):
         archive.answer(mine, "my reply", Cost(calls=1))
@@ -245,7 +273,7 @@ def test_a_trial_that_another_process_answered_is_not_answered_over(archive: Arc
 
 
 def test_a_reply_may_be_asked_for_again_and_both_are_paid(archive: Archive) -> None:
-    trial = archive.ask(start(archive), "faster", (), None)
+    trial = archive.ask(start(archive), "faster", (), None)[0]
     trial = archive.add_cost(trial, Cost(calls=1, failed_calls=1, seconds=2.0))
     trial = archive.answer(trial, "no analysis", Cost(10, 20, 0.5, 1.0, 1))
     trial = archive.answer(trial, "better", Cost(1, 2, 0.25, 1.0, 1))
@@ -256,7 +284,7 @@ def test_a_reply_may_be_asked_for_again_and_both_are_paid(archive: Archive) -> N
 def test_only_a_judged_candidate_can_be_confirmed(archive: Archive) -> None:
     run = start(archive)
     with pytest.raises(ArchiveError, match="judge it first"):
-        archive.confirm(archive.ask(run, "faster", (), None), ok(2.0))
+        archive.confirm(archive.ask(run, "faster", (), None)[0], ok(2.0))
     with pytest.raises(ArchiveError, match="judge it first"):
         archive.confirm(tried(archive, run, None, Verdict(Outcome.UNUSABLE, "no code")), ok(2.0))
 
@@ -289,9 +317,9 @@ def test_a_trial_is_found_by_its_number_in_its_run(archive: Archive) -> None:
 def test_costs_add_up_over_a_run_and_not_over_others(archive: Archive) -> None:
     first, second = start(archive), start(archive, "second")
     assert archive.costs(first) == Cost()
-    archive.add_cost(archive.ask(first, "p", (), None), Cost(1, 2, 0.5, 3.0, 4, 5))
-    archive.add_cost(archive.ask(first, "p", (), None), Cost(10, 20, 0.25, 30.0, 40, 50))
-    archive.add_cost(archive.ask(second, "p", (), None), Cost(100))
+    archive.add_cost(archive.ask(first, "p", (), None)[0], Cost(1, 2, 0.5, 3.0, 4, 5))
+    archive.add_cost(archive.ask(first, "p", (), None)[0], Cost(10, 20, 0.25, 30.0, 40, 50))
+    archive.add_cost(archive.ask(second, "p", (), None)[0], Cost(100))
     assert archive.costs(first) == Cost(11, 22, 0.75, 33.0, 44, 55)
     assert archive.costs(second) == Cost(100)
 
@@ -299,7 +327,7 @@ def test_costs_add_up_over_a_run_and_not_over_others(archive: Archive) -> None:
 def test_trials_come_in_order_across_pages_by_run_by_task_and_since(archive: Archive) -> None:
     other_task = replace(TASK, files={"sum.c": b"other"})
     runs = [start(archive), start(archive, "second"), start(archive, task=other_task)]
-    asked = [archive.ask(runs[number % 3], str(number), (), None) for number in range(330)]
+    asked = [archive.ask(runs[number % 3], str(number), (), None)[0] for number in range(330)]
     assert list(archive.trials()) == asked
     assert list(archive.trials(run=runs[1])) == asked[1::3]
     assert [trial.number for trial in archive.trials(run=runs[1])] == list(range(1, 111))
@@ -311,7 +339,7 @@ def test_trials_come_in_order_across_pages_by_run_by_task_and_since(archive: Arc
 def test_trials_may_be_written_while_they_are_read(archive: Archive) -> None:
     run = start(archive)
     for number in range(150):
-        archive.ask(run, str(number), (), None)
+        archive.ask(run, str(number), (), None)[0]
     for trial in archive.trials(run):
         archive.add_cost(trial, Cost(calls=1))
     assert archive.costs(run).calls == 150
@@ -323,7 +351,7 @@ def test_outcomes_are_counted_and_failures_are_listed_newest_first(archive: Arch
         tried(archive, run, source(number), verdict)
         for number, verdict in enumerate([WRONG, ok(2.0), Verdict(Outcome.CRASHED, "signal 11"), ok(3.0), WRONG])
     ]
-    archive.ask(run, "open", (), None)
+    archive.ask(run, "open", (), None)[0]
     assert archive.outcome_counts(run) == {"wrong": 2, "ok": 2, "crashed": 1}
     assert archive.recent_failures(run, 2) == [found[4], found[2]]
     assert archive.recent_failures(run, 9) == [found[4], found[2], found[0]]
@@ -336,7 +364,7 @@ def ratios(archive: Archive, run: RunRecord | None = None) -> dict[str, float]:
 
 def test_scored_holds_each_ok_candidate_once_with_its_best_verdict(archive: Archive) -> None:
     run, other = start(archive), start(archive, "second")
-    trial = archive.ask(run, "faster", (), source(9).hash)
+    trial = archive.ask(run, "faster", (), source(9).hash)[0]
     found = archive.settle(trial, analysis="", design="", candidate=source(1), verdict=ok(2.0, win=False))
     tried(archive, run, source(2), WRONG)
     tried(archive, run, None, Verdict(Outcome.UNUSABLE, "no code"))

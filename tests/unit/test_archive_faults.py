@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from archive_facts import everything, integrity, ok, source, start, tried
+from archive_facts import TASK, everything, integrity, ok, source, start, tried
 
 from outpace.archive import Archive, Trial
 from outpace.archive import schema as archive_schema
-from outpace.archive.records import TRIAL_SELECT
+from outpace.archive.records import TRIAL_SELECT, pack_candidate, pack_text
 from outpace.errors import ArchiveError
+from outpace.judge.verdict import SpeedUp
 
 
 @pytest.fixture
@@ -54,21 +55,22 @@ with Archive.open(path) as archive:
     run = archive.start_run(name, task, "moves", {}, 1, {}, machine_key="k")
     print("ready", flush=True)
     for step in range(count):
-        trial = archive.open_trial(run) if sys.argv[4] == "resume" else None
-        trial = trial or archive.ask(run, "p" * 5000, (), None)
+        left = archive.open_trials(run) if sys.argv[4] == "resume" else []
+        trial = left[0] if left else archive.ask(run, "p" * 5000, (), None)[0]
         if trial.state == "asked":
             trial = archive.answer(trial, "r" * 9000, Cost(calls=1))
         buckets = (Bucket(life, life, trial.id),)
         verdict = Verdict(Outcome.OK, "", SpeedUp(2.0, 1.0, 3.0, True, 1), buckets)
         candidate = Candidate({"a.c": f"int x = {trial.id};" * 100})
-        archive.settle(trial, analysis="", design="", candidate=candidate, verdict=verdict,
-                       policy_state=str(trial.number).encode())
+        archive.settle(trial, analysis="", design="", candidate=candidate, verdict=verdict)
+        for group in archive.unlearnt(run):
+            archive.learn(group, str(group[0].number).encode())
         print(trial.number, flush=True)
 """
 
 
 def writer(path: Path, name: str, count: int, mode: str) -> subprocess.Popen[str]:
-    source_root = str(Path(archive_schema.__file__).parents[1])
+    source_root = str(Path(archive_schema.__file__).parents[2])
     return subprocess.Popen(
         [sys.executable, "-c", WRITER, str(path), name, str(count), mode],
         stdout=subprocess.PIPE,
@@ -100,7 +102,9 @@ def test_kills_at_any_moment_lose_no_trial_and_double_none(path: Path) -> None:
         assert set(acknowledged) <= set(judged)
         # Each process goes on with what the one before left, so at most the last trial is open.
         assert judged == list(range(1, len(judged) + 1)) and len(trials) - len(judged) <= 1
-        assert run.policy_state == str(judged[-1]).encode()
+        unlearnt = archive.unlearnt(run)
+        assert len(unlearnt) <= 1
+        assert run.policy_state == str(judged[-1] - len(unlearnt)).encode()
         assert len(archive.scored(run.task_hash, run)) == len(judged)
         assert archive.costs(run).calls == sum(trial.state != "asked" for trial in trials)
     assert integrity(path) == "ok"
@@ -122,7 +126,7 @@ def test_two_processes_share_an_archive_from_its_first_moment(path: Path, names:
 
 def test_an_archive_in_use_can_be_opened_through_a_link(archive: Archive, path: Path, tmp_path: Path) -> None:
     # Noise, which does not compress: the log must hold pages that the file has not got yet.
-    asked = archive.ask(start(archive), random.Random(3).randbytes(50_000).hex(), (), None)
+    asked = archive.ask(start(archive), random.Random(3).randbytes(50_000).hex(), (), None)[0]
     (tmp_path / "link.db").symlink_to(path)
     with Archive.open(tmp_path / "link.db") as linked:
         assert list(linked.trials()) == [asked]
@@ -134,10 +138,10 @@ def test_a_lock_that_is_never_released_is_told(archive: Archive, path: Path, mon
     with Archive.open(path) as other:
         archive._database.execute("BEGIN IMMEDIATE")
         with pytest.raises(ArchiveError, match="locked"):
-            other.ask(run, "p", (), None)
+            other.ask(run, "p", (), None)[0]
         assert other.runs() == [run]
         archive._database.execute("ROLLBACK")
-        assert other.ask(run, "p", (), None).number == 1
+        assert other.ask(run, "p", (), None)[0].number == 1
 
 
 # Disks and files that do not play along
@@ -161,20 +165,20 @@ def test_a_full_disk_is_told_and_loses_nothing(archive: Archive, path: Path) -> 
     def fill() -> None:
         for _ in range(1000):
             prompt = "".join(noise.choices(string.printable, k=20_000))
-            known.append(archive.ask(run, prompt, (), None))
+            known.append(archive.ask(run, prompt, (), None)[0])
 
     with files_end_at(400_000), pytest.raises(ArchiveError, match="free"):
         fill()
     assert len(known) > 3
     assert list(archive.trials(run)) == known
-    known.append(archive.ask(run, "space again", (), None))
+    known.append(archive.ask(run, "space again", (), None)[0])
     with Archive.open(path) as again:
         assert list(again.trials(run)) == known
     assert integrity(path) == "ok"
 
 
 def test_a_full_disk_while_copying_leaves_no_half_copy(archive: Archive, tmp_path: Path) -> None:
-    archive.ask(start(archive), "".join(random.Random(3).choices(string.printable, k=300_000)), (), None)
+    archive.ask(start(archive), "".join(random.Random(3).choices(string.printable, k=300_000)), (), None)[0]
     copy = tmp_path / "copies" / "copy.db"
     with files_end_at(100_000), pytest.raises(ArchiveError, match="free"):
         archive.compact(copy)
@@ -189,7 +193,7 @@ def test_a_disk_full_at_birth_is_told_and_the_file_can_be_used_later(path: Path)
     with files_end_at(5000), pytest.raises(ArchiveError, match="free"):
         Archive.open(path)
     with Archive.open(path) as archive:
-        assert archive.ask(start(archive), "p", (), None).number == 1
+        assert archive.ask(start(archive), "p", (), None)[0].number == 1
 
 
 @pytest.fixture
@@ -235,7 +239,7 @@ def test_a_copy_can_be_read_but_not_written_where_nothing_may_be_written(
         with pytest.raises(ArchiveError, match="writable"):
             start(read)
         with pytest.raises(ArchiveError, match="writable"):
-            read.ask(run, "p", (), None)
+            read.ask(run, "p", (), None)[0]
 
 
 def test_a_file_of_a_newer_version_is_refused_untouched(archive: Archive, path: Path) -> None:
@@ -319,8 +323,8 @@ def test_a_damaged_file_raises_nothing_but_an_archive_error(sound: bytes, tmp_pa
 
 def test_trials_that_come_round_again_are_noticed(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
     run = start(archive)
-    archive.ask(run, "p", (), None)
-    archive.ask(run, "p", (), None)
+    archive.ask(run, "p", (), None)[0]
+    archive.ask(run, "p", (), None)[0]
     page = archive._rows(f"{TRIAL_SELECT} ORDER BY t.id")
     monkeypatch.setattr(archive, "_rows", lambda *_: page)
     with pytest.raises(ArchiveError, match="trial 1 comes after trial 2"):
@@ -359,49 +363,75 @@ def test_a_file_of_version_1_is_brought_up_with_all_its_facts(
             assert migrated._database.execute("SELECT x, y FROM extra").fetchall() == [(1, None)]
 
 
-def test_a_file_of_the_first_version_loses_no_source_and_its_marks(
-    path: Path, archive: Archive, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = start(archive)
-    tried(archive, run, source(1), ok(2.0))
-    tried(archive, run, source(2), ok(3.0))
-    facts = everything(archive)
-    archive.close()
-    old = path.with_name("old.db")
-    monkeypatch.setattr(archive_schema, "MIGRATIONS", archive_schema.MIGRATIONS[:1])
-    archive_schema.connect(old).close()
+def old_file(path: Path, version: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An archive as the first versions wrote it: a judged and confirmed trial, an answered one and an asked one."""
+    monkeypatch.setattr(archive_schema, "MIGRATIONS", archive_schema.MIGRATIONS[:version])
+    archive_schema.connect(path).close()
     monkeypatch.undo()
-    with closing(sqlite3.connect(old)) as database:
-        database.execute("ATTACH ? AS new", (str(path),))
-        for (table,) in database.execute("SELECT name FROM new.sqlite_master WHERE type = 'table'").fetchall():
-            if table == "candidates":
-                database.execute("INSERT INTO candidates SELECT hash, 'mark', files, flags FROM new.candidates")
-            elif not table.startswith("sqlite_"):
-                database.execute(f"INSERT INTO {table} SELECT * FROM new.{table}")
+    one, fingerprint = source(1), ("fingerprint",) if version == 1 else ()
+    settings = '{"exemplars":"buckets","group":4,"shown":2}'
+    trial = ("money", "exemplars", "parent", "asked_at")
+    rows: list[tuple[str, tuple[str, ...], tuple[object, ...]]] = [
+        ("tasks", ("hash", "name"), (TASK.hash, TASK.name)),
+        (
+            "runs",
+            ("name", "task", "policy", "settings", "seed", "machine", "machine_key", "started_at", "policy_state"),
+            ("first", TASK.hash, "moves", settings, "7", "{}", "x86-16", 0.0, b"state"),
+        ),
+        ("candidates", ("hash", "files", "flags", *fingerprint), (one.hash, *pack_candidate(one), *fingerprint)),
+        ("trials", ("run", "number", "state", "candidate", *trial), (1, 1, "judged", one.hash, 0.5, "[]", None, 1.0)),
+        ("trials", ("run", "number", "state", *trial), (1, 2, "answered", 0.25, f'["{one.hash}"]', one.hash, 2.0)),
+        ("trials", ("run", "number", "state", *trial), (1, 3, "asked", 0.0, f'["{one.hash}"]', one.hash, 3.0)),
+        ("texts", ("trial", "prompt", "reply", "analysis"), (1, "make it faster", "a reply", "slow")),
+        ("texts", ("trial", "prompt", "reply"), (2, pack_text("faster " * 1000), "another")),
+        ("texts", ("trial", "prompt"), (3, "still faster")),
+    ]
+    columns = "trial, run, task, candidate, confirmation, outcome, ratio, low, high, win, buckets, seconds, reason"
+    with closing(sqlite3.connect(path)) as database:
+        for table, names, values in rows:
+            marks = ", ".join("?" * len(values))
+            database.execute(f"INSERT INTO {table} ({', '.join(names)}) VALUES ({marks})", values)
+        for confirmation, ratio in ((0, 2.0), (1, 1.9)):
+            database.execute(
+                f"INSERT INTO verdicts ({columns}) VALUES (1, 1, ?, ?, ?, 'ok', ?, 1.8, 2.1, 1, 8, 0.5, '')",
+                (TASK.hash, one.hash, confirmation, ratio),
+            )
+        database.execute("UPDATE trials SET verdict = 1, confirmation = 2 WHERE number = 1")
         database.commit()
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_a_file_of_each_earlier_version_loses_nothing(
+    tmp_path: Path, version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "old.db"
+    old_file(path, version, monkeypatch)
     for _ in range(2):
-        with Archive.open(old) as migrated:
-            assert everything(migrated) == facts
-            assert migrated.candidate(source(2).hash) == source(2)
-            columns = [row[1] for row in migrated._database.execute("PRAGMA table_info(candidates)")]
-            assert columns == ["hash", "files", "flags"]
+        with Archive.open(path) as migrated:
+            (run,) = migrated.runs()
+            assert run.settings == {"exemplars": "buckets", "shown": 2} and run.policy_state == b"state"
+            judged, answered, asked = migrated.trials(run)
+            assert (judged.state, judged.asked.text, judged.reply, judged.analysis) == (
+                "judged",
+                "make it faster",
+                "a reply",
+                "slow",
+            )
+            assert judged.verdict is not None and judged.confirmation is not None
+            assert (judged.verdict.machine, judged.confirmation.speed_up) == ("x86-16", SpeedUp(1.9, 1.8, 2.1, True, 8))
+            assert migrated.open_trials(run) == [answered, asked]
+            assert (answered.reply, answered.parent) == ("another", source(1).hash)
+            assert answered.asked.text == "faster " * 1000
+            assert migrated.candidate(source(1).hash) == source(1)
+            assert migrated.unlearnt(run) == [], "whatever was judged then was learnt then"
             assert migrated._database.execute("PRAGMA foreign_keys").fetchone() == (1,)
             assert migrated._database.execute("PRAGMA foreign_key_check").fetchall() == []
-    with Archive.open(old) as migrated, pytest.raises(ArchiveError, match="does not hold"):
-        tried(migrated, migrated.runs()[0], source(3), ok(2.0), duplicate_of=12345)
-
-
-def test_a_file_from_before_claims_were_kept_can_keep_them(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    known = archive_schema.MIGRATIONS
-    monkeypatch.setattr(archive_schema, "MIGRATIONS", known[:2])
-    with Archive.open(path) as old:
-        trial = old.confirm(tried(old, start(old), source(1), ok(2.0)), ok(1.9))
-        facts = everything(old)
-    monkeypatch.setattr(archive_schema, "MIGRATIONS", known)
     with Archive.open(path) as migrated:
-        assert everything(migrated) == facts and migrated.published(trial) is None
-        migrated.publish(trial, b"a receipt")
-        assert migrated.published(trial) == b"a receipt"
+        migrated.publish(judged, b"a receipt")
+        assert migrated.published(judged) == b"a receipt"
+        assert tried(migrated, run, source(3), ok(2.0)).number == 4
+        with pytest.raises(ArchiveError, match="does not hold"):
+            tried(migrated, run, source(4), ok(2.0), duplicate_of=12345)
 
 
 def test_a_migration_that_fails_leaves_the_old_file_as_it_was(

@@ -73,7 +73,7 @@ def hostile(tmp_path: Path, folder: Path) -> str:
     won = Candidate({"sum.c": HOSTILE}, ("-D\x1b[2J",))
     with Archive.open(tmp_path / ".outpace/archive.sqlite") as made:
         run = begin(made, Scripted([]), Examiner(), task=task)
-        trial = made.answer(made.ask(run.record, "p", (), None), "r", Cost())
+        trial = made.answer(made.ask(run.record, "p", (), None)[0], "r", Cost())
         verdict = Examiner().judge(won)
         made.confirm(made.settle(trial, analysis="", design="", candidate=won, verdict=verdict), verdict)
     return HOSTILE

@@ -36,7 +36,7 @@ REPLIES = [
     said(code(2.0)),
 ]
 LATER = {code(3.0): failed(Outcome.WRONG), code(1.5): ok(1.4)}
-WRITES = ("start_run", "ask", "answer", "add_cost", "settle", "confirm")
+WRITES = ("start_run", "ask", "answer", "add_cost", "settle", "learn", "confirm")
 
 
 def test_the_loop_ends_when_the_budget_is_spent(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_a_reply_that_was_paid_for_is_judged_although_the_budget_is_spent(tmp_pa
         killed = begin(archive, Scripted([]), Judging(before=stop), budget=budget)
         killed.ask()
         with pytest.raises(Stop):
-            killed.tell(Reply(said(code(1.5)), PRICE))
+            killed.tell(1, Reply(said(code(1.5)), PRICE))
         run = begin(archive, Scripted([]), Judging(), budget=budget)
         assert run.why_stop() and run.outcomes() == {}
         loop(run)
@@ -141,7 +141,7 @@ class Judge(Judging):
 
 
 def start(archive: Archive, policy: Scripted, kills: Kills) -> Run:
-    return begin(archive, policy, Judge(archive, kills), group=2, exemplars="top", budget=Budget(trials=7))
+    return begin(archive, policy, Judge(archive, kills), replies=2, exemplars="top", budget=Budget(trials=7))
 
 
 def facts(path: Path) -> list[object]:
@@ -153,8 +153,7 @@ def facts(path: Path) -> list[object]:
                 (
                     each.number,
                     each.state,
-                    each.prompt,
-                    each.exemplars,
+                    each.asked,
                     each.parent,
                     each.reply,
                     each.candidate,
@@ -204,9 +203,9 @@ def test_the_run_that_is_killed_has_everything_that_can_go_wrong_in_it(
 ) -> None:
     story, moments, asked = unbroken
     trials: Any = story[0]
-    assert [trial[9].outcome for trial in trials] == ["ok", "ok", "wrong", "ok", "ok", "unusable", "ok"]
-    assert [trial[11] for trial in trials] == [None, None, None, 2, None, None, None]
-    assert [trial[10].outcome if trial[10] else None for trial in trials] == [
+    assert [trial[8].outcome for trial in trials] == ["ok", "ok", "wrong", "ok", "ok", "unusable", "ok"]
+    assert [trial[10] for trial in trials] == [None, None, None, 2, None, None, None]
+    assert [trial[9].outcome if trial[9] else None for trial in trials] == [
         "ok",
         None,
         None,
@@ -218,7 +217,7 @@ def test_the_run_that_is_killed_has_everything_that_can_go_wrong_in_it(
     assert asked[6] == 2 and moments > 35
     proposed, learnt = json.loads(story[3])  # type: ignore[arg-type]
     assert proposed == [1, 2, 3, 4, 5, 6, 7]
-    assert [[trial for trial, _, _ in group] for group in learnt] == [[1, 2], [3, 4], [5]]
+    assert [[trial for trial, *_ in group] for group in learnt] == [[1, 2], [3, 4], [5, 6], [7]]
 
 
 def test_a_kill_at_any_moment_changes_nothing(tmp_path: Path, unbroken: tuple[list[object], int, Counter[int]]) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from outpace import answer
 from outpace.errors import PolicyError
-from outpace.policies.base import Exhausted, Prompt, Shown
+from outpace.policies.base import Exhausted, Lesson, Prompt, Shown
 from outpace.policies.moves import WEIGHED, Moves, untried
 from outpace.reward import FLOOR
 from outpace.scored import Scored
@@ -51,6 +51,10 @@ def shown(candidate: Candidate, ratio: float) -> Shown:
 
 def ask(trial: int = 1, parent: Candidate = OWN, seen: tuple[Shown, ...] = (), task: Task = TASK) -> Prompt:
     return Prompt("", task, trial, 7, parent, seen)
+
+
+def lesson(trial: int, candidate: Candidate, earned: float | None) -> Lesson:
+    return Lesson(trial, OWN, candidate, earned, None if earned is None else 0.0)
 
 
 def read(reply: str, parent: Candidate = OWN) -> answer.Answer:
@@ -94,14 +98,14 @@ def test_the_seed_and_the_trial_decide_the_first_proposal() -> None:
 def test_a_restored_policy_goes_on_as_if_it_had_not_been_away() -> None:
     policy = Moves()
     proposals(policy, 1, 4)
-    policy.hear(1, at(0, 1, 0), 0.3)
-    policy.hear(2, at(1, 0, 0), FLOOR - 0.5)
+    policy.learn([lesson(1, at(0, 1, 0), 0.3)])
+    policy.learn([lesson(2, at(1, 0, 0), FLOOR - 0.5)])
     back = Moves()
     back.restore(policy.save())
     assert back.save() == policy.save()
     # Straight after, before any prompt says which task it is.
     for each in (policy, back):
-        each.hear(3, at(0, 0, 1), None)
+        each.learn([lesson(3, at(0, 0, 1), None)])
     assert proposals(back, 4, 10) == proposals(policy, 4, 10)
 
 
@@ -120,7 +124,7 @@ def test_a_run_killed_at_every_step_proposes_what_an_unbroken_one_does() -> None
                 killed(policy).propose(ask(trial))
             texts.append(policy.propose(ask(trial)).text)
             policy = killed(policy)
-            policy.hear(trial, read(texts[-1]).candidate, None if trial == 5 else 0.1 * (trial % 4))
+            policy.learn([lesson(trial, read(texts[-1]).candidate, None if trial == 5 else 0.1 * (trial % 4))])
             policy = killed(policy)
         return texts
 
@@ -132,15 +136,15 @@ def test_a_verdict_on_a_forgotten_proposal_keeps_it_from_being_proposed_again() 
     first = read(policy.propose(ask(1)).text).candidate
     state = Moves()
     state.propose(ask(2))
-    state.hear(1, first, 0.0)
+    state.learn([lesson(1, first, 0.0)])
     assert first.hash not in proposals(state, 3, 12)
 
 
 def test_what_failed_and_what_tells_nothing_is_not_proposed_again_either() -> None:
     policy = Moves()
     first = [read(policy.propose(ask(trial)).text).candidate for trial in (1, 2)]
-    policy.hear(1, first[0], FLOOR - 0.5)
-    policy.hear(2, first[1], None)
+    policy.learn([lesson(1, first[0], FLOOR - 0.5)])
+    policy.learn([lesson(2, first[1], None)])
     assert not {each.hash for each in first} & set(proposals(policy, 3, 12))
 
 
@@ -151,7 +155,7 @@ def test_every_proposal_is_new_while_several_wait_for_their_verdicts() -> None:
         found.append(read(policy.propose(ask(trial)).text).candidate)
         if trial % 4 == 0:
             for each in range(trial - 3, trial + 1):
-                policy.hear(each, found[each - 1], 0.1 * each)
+                policy.learn([lesson(each, found[each - 1], 0.1 * each)])
     assert len({each.hash for each in found}) == 11
 
 
@@ -162,7 +166,7 @@ def test_the_fastest_settings_of_an_additive_task_come_early() -> None:
     for trial in range(1, 8):
         candidate = read(policy.propose(ask(trial)).text).candidate
         found.append(variation.settings(POINTS, candidate))
-        policy.hear(trial, candidate, sum(row[at or 0] for row, at in zip(gains, found[-1], strict=True)))
+        policy.learn([lesson(trial, candidate, sum(row[at or 0] for row, at in zip(gains, found[-1], strict=True)))])
     assert (0, 1, 1) in found
 
 
@@ -205,7 +209,7 @@ def test_a_parent_that_lost_a_marker_is_varied_in_the_points_it_still_has() -> N
     texts: list[Candidate] = []
     for trial in range(1, 15):
         texts.append(read(policy.propose(ask(trial, parent)).text, parent).candidate)
-        policy.hear(trial, texts[-1], 0.01 * trial)
+        policy.learn([lesson(trial, texts[-1], 0.01 * trial)])
     assert len({each.hash for each in texts}) == 14
     # Three more of its own, then the eleven of the reference.
     assert sum("outpace: choose" not in each.files["k.c"] for each in texts) == 3
@@ -218,9 +222,9 @@ def test_the_reply_says_what_is_thought_to_matter_and_what_is_expected() -> None
     first = read(policy.propose(ask(1)).text)
     assert "Only the reference's own speed (1.00x) is known" in first.analysis
     assert "Expected is 1.00x, give or take" in first.design
-    policy.hear(1, at(0, 1, 0), 0.7)
-    policy.hear(2, at(1, 1, 0), FLOOR - 0.5)
-    policy.hear(3, at(0, 0, 0), 0.7)
+    policy.learn([lesson(1, at(0, 1, 0), 0.7)])
+    policy.learn([lesson(2, at(1, 1, 0), FLOOR - 0.5)])
+    policy.learn([lesson(3, at(0, 0, 0), 0.7)])
     found = read(policy.propose(ask(4)).text)
     assert "What 4 candidates have shown suggests" in found.analysis
     matters = re.search(r"UNROLL=1 is ([\d.]+)x as fast as UNROLL=[24]", found.analysis)

@@ -84,7 +84,7 @@ def test_a_gain_of_compiler_flags_alone_is_called_that_wherever_it_is_told(
     judge = Again()
     run = begin(archive, judge, said(text, *BOTH))
     reason = loop(run)
-    claimed = publish(run, archive, judge, HERE, tmp_path)
+    claimed = publish(run, judge, HERE, tmp_path)
     plainly = "all of it is compiler flags: -O3 -march=native"
     headline = claimed.sentence().splitlines()[0]
     assert headline.startswith("sum: 1.4") and headline.endswith(f"confirmed in fresh processes); {plainly}.")
@@ -104,7 +104,7 @@ def test_a_gain_beyond_the_flags_is_told_beside_them(archive: Archive, tmp_path:
     judge = Again()
     run = begin(archive, judge, said(FASTER, *BOTH))
     loop(run)
-    claimed = publish(run, archive, judge, HERE, tmp_path)
+    claimed = publish(run, judge, HERE, tmp_path)
     headline, beside, _ = claimed.sentence().splitlines()
     assert headline.startswith("sum: 1.8") and "compiler flags" not in headline
     assert beside.startswith("Beside the unchanged reference built with its best flags -O3 -march=native (1.4")
@@ -120,7 +120,7 @@ def test_a_claim_published_again_is_the_same_to_the_byte(archive: Archive, tmp_p
     judge = Again()
     run = begin(archive, judge, said(FASTER, "-O2"))
     loop(run)
-    first = publish(run, archive, judge, HERE, tmp_path)
+    first = publish(run, judge, HERE, tmp_path)
     content = (tmp_path / "first.receipt.json").read_bytes()
     (tmp_path / "first.receipt.json").unlink()
 
@@ -132,7 +132,7 @@ def test_a_claim_published_again_is_the_same_to_the_byte(archive: Archive, tmp_p
 
     later = begin(archive, Changed(task(), together), said(FASTER, "-O2"))
     loop(later)
-    again = publish(later, archive, Changed(task(), together), HERE, tmp_path)
+    again = publish(later, Changed(task(), together), HERE, tmp_path)
     assert again.sentence() == first.sentence() and again.as_json("x") == first.as_json("x")
     assert (tmp_path / "first.receipt.json").read_bytes() == content
 
@@ -142,10 +142,10 @@ def test_a_new_winner_is_a_new_claim(archive: Archive, tmp_path: Path) -> None:
     replies = said(SOURCE, *BOTH), said(FASTER, *BOTH)
     first = begin(archive, judge, *replies, trials=1)
     loop(first)
-    before = publish(first, archive, judge, HERE, tmp_path)
+    before = publish(first, judge, HERE, tmp_path)
     second = begin(archive, judge, *replies)
     loop(second)
-    after = publish(second, archive, judge, HERE, tmp_path)
+    after = publish(second, judge, HERE, tmp_path)
     assert before.receipt is not None and after.receipt is not None
     assert (before.receipt.flags_share, after.receipt.flags_share) == ("all", "part")
     assert read_receipt(tmp_path / "first.receipt.json") == dataclasses.replace(
@@ -157,11 +157,11 @@ def test_a_winner_confirmed_anew_is_a_new_claim(archive: Archive, tmp_path: Path
     judge = Again()
     run = begin(archive, judge, said(FASTER, "-O2"))
     loop(run)
-    publish(run, archive, judge, HERE, tmp_path)
+    publish(run, judge, HERE, tmp_path)
     leader = run.leader()
     assert leader is not None and archive.published(leader[1]) is not None
     assert archive.published(archive.confirm(leader[1], timed(1.2))) is None
-    assert "1.19x" in publish(run, archive, judge, HERE, tmp_path).sentence()
+    assert "1.19x" in publish(run, judge, HERE, tmp_path).sentence()
 
 
 def test_a_stored_claim_that_this_version_cannot_read_is_made_anew(archive: Archive, tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_a_stored_claim_that_this_version_cannot_read_is_made_anew(archive: Arch
     leader = run.leader()
     assert leader is not None
     archive.publish(leader[1], b'{"format": 1}')
-    assert publish(run, archive, judge, HERE, tmp_path).receipt is not None
+    assert publish(run, judge, HERE, tmp_path).receipt is not None
     assert archive.published(leader[1]) == (tmp_path / "first.receipt.json").read_bytes()
 
 
@@ -179,7 +179,7 @@ def test_the_page_tells_what_was_published_whatever_became_of_the_file(archive: 
     judge = Again()
     run = begin(archive, judge, said(FASTER, *BOTH))
     loop(run)
-    publish(run, archive, judge, HERE, tmp_path)
+    publish(run, judge, HERE, tmp_path)
     place = tmp_path / "first.receipt.json"
     assert "outpace verify first.receipt.json --trust" in page.render(facts(archive, tmp_path), {})
     place.write_bytes(place.read_bytes().replace(b'"ratio": 1.', b'"ratio": 9.'))
@@ -217,7 +217,7 @@ def test_a_leader_whose_confirmation_failed_is_not_passed_off_as_one(
     assert log[1].startswith("trial 1: 1.29x") and f", but not confirmed: {why}" in log[1]
     assert "the best so far" not in log[1]
     assert ("its confirmation failed" if verdict is NOISY else "no win yet") in log[1]
-    claimed = publish(run, archive, Again(), HERE, tmp_path)
+    claimed = publish(run, Again(), HERE, tmp_path)
     assert claimed.receipt is None and not (tmp_path / "first.receipt.json").exists()
     assert claimed.sentence().splitlines() == [
         "No candidate of sum is proven faster than the reference after 1 trial.",
@@ -238,7 +238,7 @@ def test_a_confirmation_that_was_too_noisy_is_tried_again_by_the_same_command(ar
     judge = Again()
     quiet = begin(archive, judge, said(FASTER, "-O2"))
     loop(quiet)
-    assert publish(quiet, archive, judge, HERE, tmp_path).receipt is not None
+    assert publish(quiet, judge, HERE, tmp_path).receipt is not None
 
 
 def test_nothing_hostile_in_a_claim_reaches_the_terminal() -> None:

@@ -202,13 +202,13 @@ def test_the_page_says_whether_the_run_goes_on(
 ) -> None:
     run = made.climbed(archive)
     if still_open:
-        archive.ask(run, "make it faster", (), None)
+        archive.ask(run, "make it faster", (), None)[0]
     assert page.status(made.facts(archive, run, judge_alive=judge_alive)).startswith(said)
 
 
 def test_a_judge_at_work_on_another_run_is_not_taken_for_this_one(archive: Archive) -> None:
     run = made.climbed(archive)
-    archive.ask(made.start(archive, made.task(), "other"), "make it faster", (), None)
+    archive.ask(made.start(archive, made.task(), "other"), "make it faster", (), None)[0]
     assert not made.facts(archive, run, judge_alive=True).judging
 
 
@@ -292,7 +292,7 @@ def test_only_a_proven_gain_lifts_the_best_so_far(archive: Archive) -> None:
 
 def test_counts_come_from_the_best_to_the_worst_and_an_open_trial_is_none(archive: Archive) -> None:
     run = made.climbed(archive)
-    archive.ask(run, "make it faster", (), None)
+    archive.ask(run, "make it faster", (), None)[0]
     counts = [(row["label"], row["count"]) for row in figures.verdict_counts(made.facts(archive, run).trials)]
     assert counts == [("faster", 2), ("wrong answer", 1), ("build failed", 1)]
 

@@ -12,7 +12,7 @@ from run_facts import ANALYSIS, HERE, PRICE, TASK, Judging, Scripted, Stop, begi
 from outpace import reward
 from outpace.archive import Archive
 from outpace.budget import Budget
-from outpace.errors import ArchiveError, HarnessError
+from outpace.errors import ArchiveError, HarnessError, OutpaceError
 from outpace.judge.verdict import Outcome, Verdict
 from outpace.policies.base import Reply
 from outpace.run import Run
@@ -29,8 +29,7 @@ def told(run: Run, *texts: str) -> list[Verdict]:
     """Ask for a prompt and tell this reply, for each of them."""
     verdicts = []
     for text in texts:
-        run.ask()
-        verdicts.append(run.tell(Reply(text, PRICE)))
+        verdicts.append(run.tell(run.next_prompt().trial, Reply(text, PRICE)))
     return verdicts
 
 
@@ -178,7 +177,7 @@ def test_a_leader_that_was_left_unconfirmed_by_a_kill_does_not_hide_the_next_one
 def test_a_candidate_rejected_by_its_confirmation_is_shown_no_more(archive: Archive) -> None:
     run = begin(archive, Scripted([]), Judging(later={code(3.0): [failed(Outcome.WRONG)]}), exemplars="top")
     told(run, said(code(1.5)), said(code(3.0)))
-    assert [each.candidate for each in run.ask().shown] == [source(code(1.5))]
+    assert [each.candidate for each in run.next_prompt().shown] == [source(code(1.5))]
 
 
 def test_a_confirmation_that_was_too_noisy_gives_the_lead_to_whoever_can_be_confirmed(archive: Archive) -> None:
@@ -233,7 +232,7 @@ def test_a_candidate_that_the_judge_fails_on_does_not_end_the_run(archive: Archi
     assert broken.outcome is Outcome.UNJUDGED and "File name too long" in broken.reason
     assert right.speed_up is not None and run.outcomes() == {"ok": 1, "unjudged": 1}
     # Whoever goes on with the run does not judge it again.
-    assert begin(archive, Scripted([]), Failing()).recover() is None
+    assert begin(archive, Scripted([]), Failing()).recover() == []
 
 
 def test_a_candidate_that_the_judge_failed_on_is_judged_when_it_is_proposed_again(archive: Archive) -> None:
@@ -280,77 +279,146 @@ def advantages(*verdicts: Verdict) -> list[float | None]:
     return [None if gain is None else round(gain, 9) for gain in gains]
 
 
-def test_the_policy_learns_once_per_group_with_the_advantages_of_the_group(archive: Archive) -> None:
+def test_the_policy_learns_once_per_prompt_with_the_advantages_of_its_replies(archive: Archive) -> None:
     policy = Scripted([])
-    run = begin(archive, policy, Judging(), group=3)
+    run = begin(archive, policy, Judging(), replies=3)
     ratios = (1.5, 0.8, 2.0, 1.1, 1.2, 1.3, 5.0)
     told(run, *(said(code(ratio)) for ratio in ratios))
     groups = [[1, 2, 3], [4, 5, 6]]
-    assert [[trial for trial, _, _ in each] for each in policy.learnt] == groups
+    assert [[trial for trial, *_ in each] for each in policy.learnt] == groups
     for learnt, numbers in zip(policy.learnt, groups, strict=True):
-        assert [gain for _, _, gain in learnt] == advantages(*(ok(ratios[number - 1]) for number in numbers))
-        assert [text for _, text, _ in learnt] == [code(ratios[number - 1]) for number in numbers]
+        assert [gain for *_, gain in learnt] == advantages(*(ok(ratios[number - 1]) for number in numbers))
+        assert [text for _, text, *_ in learnt] == [code(ratios[number - 1]) for number in numbers]
 
 
-def test_the_policy_hears_at_once_what_each_candidate_earned(archive: Archive) -> None:
+def test_replies_to_one_prompt_are_asked_the_same_and_those_to_another_are_not(archive: Archive) -> None:
+    run = begin(archive, Scripted([]), Judging(), replies=2)
+    first = run.ask(2)
+    assert [each.trial for each in first] == [1, 2, 3, 4]
+    told(run, *(said(code(1.5, number)) for number in range(4)))
+    later = run.ask()
+    assert later[0].text == later[1].text != first[0].text
+    assert [each.asked.id for each in archive.trials(run.record)] == [1, 1, 2, 2, 3, 3]
+
+
+def test_trials_are_told_by_their_names_in_any_order(archive: Archive) -> None:
     policy = Scripted([])
-    run = begin(archive, policy, Judging(), group=4)
+    run = begin(archive, policy, Judging(), replies=2)
+    prompts = run.ask(2)
+    for number in (4, 1, 3):
+        assert run.tell(prompts[number - 1].trial, Reply(said(code(1 + number)))) == ok(1 + number)
+    assert [[trial for trial, *_ in group] for group in policy.learnt] == [[3, 4]]
+    assert run.next_prompt().trial == 2
+    run.tell(2, Reply(said(code(1.3))))
+    assert [[trial for trial, *_ in group] for group in policy.learnt] == [[3, 4], [1, 2]]
+
+
+@pytest.mark.parametrize("number", [0, 3, 2**70])
+def test_a_trial_that_was_never_asked_is_no_trial(archive: Archive, number: int) -> None:
+    run = begin(archive, Scripted([]), Judging())
+    run.ask(2)
+    with pytest.raises(OutpaceError, match=rf"trial {number} of run first was never asked: open are 1, 2"):
+        run.tell(number, Reply(said(code(1.5))))
+
+
+def test_a_trial_is_told_once(archive: Archive) -> None:
+    run = begin(archive, Scripted([]), Judging())
     told(run, said(code(1.5)))
-    assert policy.heard == [(1, code(1.5), reward.reward(ok(1.5)))]
-    told(run, said("int wrong;\n"), "no code", said("int too_noisy;\n"))
-    assert policy.heard[1:] == [
-        (2, "int wrong;\n", reward.reward(failed(Outcome.WRONG))),
-        (4, "int too_noisy;\n", None),
+    with pytest.raises(OutpaceError, match="trial 1 of run first was judged already: open are none, so ask first"):
+        run.tell(1, Reply(said(code(1.6))))
+
+
+def test_a_policy_that_was_killed_before_it_learnt_learns_then(archive: Archive) -> None:
+    class Killed(Scripted):
+        def learn(self, lessons):  # type: ignore[no-untyped-def]
+            raise Stop(lessons)
+
+    with pytest.raises(Stop):
+        told(begin(archive, Killed([]), Judging()), said(code(1.5)))
+    policy = Scripted([])
+    begin(archive, policy, Judging()).recover()
+    assert policy.learnt == [[(1, code(1.5), reward.reward(ok(1.5)), 0.0)]]
+    again = Scripted([])
+    begin(archive, again, Judging()).recover()
+    assert again.learnt == policy.learnt, "it came back with what it had learnt, and learnt nothing twice"
+
+
+def test_what_each_reply_earned_is_in_its_lesson_whatever_it_was(archive: Archive) -> None:
+    policy = Scripted([])
+    run = begin(archive, policy, Judging())
+    told(run, said(code(1.5)), said("int wrong;\n"), "no code", said("int too_noisy;\n"))
+    assert [lesson for (lesson,) in policy.learnt] == [
+        (1, code(1.5), reward.reward(ok(1.5)), 0.0),
+        (2, "int wrong;\n", reward.reward(failed(Outcome.WRONG)), 0.0),
+        (3, "", reward.reward(failed(Outcome.UNUSABLE)), 0.0),
+        (4, "int too_noisy;\n", None, None),
     ]
 
 
-def test_a_failure_counts_in_its_group_and_a_reply_without_candidate_teaches_nothing(
-    archive: Archive,
-) -> None:
+def test_failures_count_in_their_group_and_what_tells_nothing_does_not(archive: Archive) -> None:
     policy = Scripted([])
-    run = begin(archive, policy, Judging(), group=4)
-    told(run, said(code(1.5)), said("int wrong;\n"), "no code", said(code(0.8)))
+    run = begin(archive, policy, Judging(), replies=5)
+    told(run, said(code(1.5)), said("int wrong;\n"), "no code", said("int too_noisy;\n"), said(code(0.8)))
     gains = advantages(ok(1.5), failed(Outcome.WRONG), failed(Outcome.UNUSABLE), ok(0.8))
-    assert [(trial, gain) for trial, _, gain in policy.learnt[0]] == [
-        (1, gains[0]),
-        (2, gains[1]),
-        (4, gains[3]),
-    ]
+    assert [gain for *_, gain in policy.learnt[0]] == [*gains[:3], None, gains[3]]
 
 
-def test_a_verdict_that_was_too_noisy_is_left_out_of_its_group(archive: Archive) -> None:
-    policy = Scripted([])
-    run = begin(archive, policy, Judging(), group=3)
-    told(run, said(code(1.5)), said("int too_noisy;\n"), said(code(0.8)))
-    first, last = advantages(ok(1.5), ok(0.8))
-    assert [(trial, gain) for trial, _, gain in policy.learnt[0]] == [(1, first), (3, last)]
+class Watching(Scripted):
+    """Keeps the parents of the lessons."""
+
+    def learn(self, lessons):  # type: ignore[no-untyped-def]
+        self.parents = [*getattr(self, "parents", ()), *(each.parent for each in lessons)]
 
 
 def test_a_lesson_names_the_candidate_that_the_edit_started_from(archive: Archive) -> None:
-    class Watching(Scripted):
-        def learn(self, lessons):  # type: ignore[no-untyped-def]
-            self.parents = [each.parent for each in lessons]
-
     policy = Watching([])
-    told(begin(archive, policy, Judging(), group=2, exemplars="top"), said(code(1.5)), said(code(0.8)))
+    told(begin(archive, policy, Judging(), exemplars="top"), said(code(1.5)), said(code(0.8)))
     assert policy.parents == [reference(TASK), source(code(1.5))]
+
+
+def test_the_parent_that_a_reply_names_is_the_one_that_is_kept(archive: Archive) -> None:
+    policy = Watching([])
+    run = begin(archive, policy, Judging(), exemplars="top")
+    told(run, said(code(2.0)), said(code(1.5)))
+    slower = source(code(1.5))
+    assert run.next_prompt().parent == source(code(2.0))
+    reply = edited(f"PARENT: {slower.hash[:12]}\n", "int fast_150_0;", "int fast_170_0;")
+    run.tell(run.next_prompt().trial, Reply(reply))
+    trial = run.trial(3)
+    assert trial is not None and trial.parent == slower.hash and trial.asked.parent == source(code(2.0)).hash
+    assert policy.parents[-1] == slower
+    found = archive.score(run.record, source(code(1.7)).hash)
+    assert found is not None and found.parent == slower.hash
+
+
+def test_a_prompt_shows_after_a_kill_what_it_showed_before(archive: Archive) -> None:
+    """Also where a candidate that it shows was meanwhile confirmed to be slower."""
+    run = begin(archive, Scripted([]), Judging(later={code(2.0): [ok(1.2)]}), exemplars="top")
+    (first,) = run.ask()
+    run.tell(first.trial, Reply(said(code(1.1))))
+    (asked,) = run.ask()
+    (other,) = run.ask()
+    run.tell(other.trial, Reply(said(code(1.1, 1))))
+    archive.confirm(archive.trial(1), failed(Outcome.WRONG))
+    again = begin(archive, Scripted([]), Judging(), exemplars="top").next_prompt()
+    assert again == asked and [each.score.ratio for each in again.shown] == [1.1]
 
 
 # Asking
 
 
-def test_asking_twice_gives_the_same_trial(archive: Archive) -> None:
+def test_the_next_prompt_is_the_same_until_it_is_answered(archive: Archive) -> None:
     run = begin(archive, Scripted([]), Judging())
-    assert run.ask() == run.ask()
+    assert run.next_prompt() == run.next_prompt()
     assert archive.count(run.record) == 1
 
 
 def test_the_parent_is_the_fastest_shown_or_else_the_reference(archive: Archive) -> None:
     run = begin(archive, Scripted([]), Judging(), exemplars="top")
-    assert run.ask().parent == reference(TASK)
-    run.tell(Reply(said(code(2.0))))
+    assert run.next_prompt().parent == reference(TASK)
+    run.tell(1, Reply(said(code(2.0))))
     told(run, said(code(1.5)))
-    asked = run.ask()
+    asked = run.next_prompt()
     assert asked.parent == source(code(2.0))
     assert [each.candidate for each in asked.shown] == [source(code(1.5)), source(code(2.0))]
 
@@ -360,23 +428,16 @@ def test_a_reply_may_edit_any_candidate_that_is_shown_by_the_hash_in_the_prompt(
     run = begin(archive, Scripted([]), examiner, exemplars="top")
     told(run, said(code(2.0)), said(code(1.5)))
     slower = source(code(1.5)).hash[:12]
-    assert f"## Candidate {slower}" in run.ask().text
+    assert f"## Candidate {slower}" in run.next_prompt().text
     reply = edited(f"PARENT: {slower}\n", "int fast_150_0;", "int fast_170_0;")
-    assert run.tell(Reply(reply)) == ok(1.7)
+    assert run.tell(run.next_prompt().trial, Reply(reply)) == ok(1.7)
 
 
 def test_an_edit_without_a_parent_starts_from_the_fastest_shown(archive: Archive) -> None:
     run = begin(archive, Scripted([]), Judging(), exemplars="top")
     told(run, said(code(2.0)), said(code(1.5)))
-    run.ask()
     reply = edited("", "int fast_200_0;", "int fast_210_0;")
-    assert run.tell(Reply(reply)) == ok(2.1)
-
-
-def test_telling_without_asking_opens_a_trial_of_its_own(archive: Archive) -> None:
-    run = begin(archive, Scripted([]), Judging())
-    assert run.tell(Reply(said(code(1.5)))) == ok(1.5)
-    assert [trial.number for trial in archive.trials(run.record)] == [1]
+    assert run.tell(run.next_prompt().trial, Reply(reply)) == ok(2.1)
 
 
 def test_two_runs_of_one_seed_ask_the_same(tmp_path: Path) -> None:
@@ -385,7 +446,7 @@ def test_two_runs_of_one_seed_ask_the_same(tmp_path: Path) -> None:
         with Archive.open(tmp_path / name) as archive:
             run = begin(archive, Scripted([]), Judging(), exemplars="random")
             told(run, *(said(code(1 + number / 10)) for number in range(6)))
-            asked.append(run.ask().text)
+            asked.append(run.next_prompt().text)
     assert asked[0] == asked[1]
 
 
@@ -400,7 +461,7 @@ def test_a_run_is_not_gone_on_with_under_other_settings(archive: Archive) -> Non
 
 def test_a_reply_without_analysis_is_worth_asking_once_more(archive: Archive) -> None:
     run = begin(archive, Scripted([]), Judging())
-    asked = run.ask()
+    asked = run.next_prompt()
     again = run.ask_again(asked, Reply(said(code(1.5), analysis="")))
     assert again is not None and again.trial == asked.trial
     assert again.text.startswith(asked.text) and "Performance Analysis" in again.text[len(asked.text) :]
@@ -409,15 +470,15 @@ def test_a_reply_without_analysis_is_worth_asking_once_more(archive: Archive) ->
 @pytest.mark.parametrize("reply", [said(code(1.5)), said(code(1.5)).replace("sum.c", "other.c")])
 def test_a_reply_with_an_analysis_is_taken_as_it_is(archive: Archive, reply: str) -> None:
     run = begin(archive, Scripted([]), Judging())
-    assert run.ask_again(run.ask(), Reply(reply)) is None
+    assert run.ask_again(run.next_prompt(), Reply(reply)) is None
 
 
 def test_a_call_without_a_usable_reply_is_paid_for_and_leaves_the_prompt_open(archive: Archive) -> None:
     run = begin(archive, Scripted([]), Judging())
-    asked = run.ask()
-    run.charge(PRICE)
+    asked = run.next_prompt()
+    run.charge(asked.trial, PRICE)
     assert run.spent.cost == PRICE and run.spent.trials == 0
-    assert run.ask() == asked
+    assert run.next_prompt() == asked
 
 
 # Budgets

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any, Literal
 
 from outpace.cost import Cost
 from outpace.judge.verdict import NONE, Bucket, Life, Outcome, Sample, Span, SpeedUp, Verdict
+from outpace.scored import Scored
 from outpace.task.candidate import Candidate
 
 State = Literal["asked", "answered", "judged"]
@@ -36,15 +37,25 @@ class RunRecord:
 
 
 @dataclass(frozen=True)
+class Asked:
+    """A prompt: its text, what it showed and as fast as it then was, and the candidate that edits start from."""
+
+    id: int
+    text: str
+    shown: tuple[Scored, ...]
+    parent: str | None
+
+
+@dataclass(frozen=True)
 class Trial:
-    """One question to the policy and what came of it; `exemplars` and `parent` are candidate hashes."""
+    """One reply to a prompt and what came of it; trials of one prompt are a group."""
 
     id: int
     run: int
     number: int
     state: State
-    prompt: str
-    exemplars: tuple[str, ...]
+    asked: Asked
+    # The hash of the candidate that the reply started from; before it is judged, the prompt's.
     parent: str | None
     reply: str | None
     analysis: str
@@ -89,6 +100,16 @@ def pack_candidate(candidate: Candidate) -> tuple[str | bytes, str]:
 def unpack_candidate(row: Sequence[Any]) -> Candidate:
     """The candidate of a row `files, flags`."""
     return Candidate(json.loads(unpack_text(row[0])), tuple(json.loads(row[1])))
+
+
+def pack_shown(shown: Iterable[Scored]) -> str:
+    """The column `shown` of a prompt."""
+    return canonical_json([astuple(each) for each in shown])
+
+
+def unpack_shown(stored: str) -> tuple[Scored, ...]:
+    """The candidates of a column `shown`; archives of earlier versions have hashes alone, which say too little."""
+    return tuple(Scored(*each) for each in json.loads(stored) if isinstance(each, list))
 
 
 def pack_samples(buckets: Iterable[Bucket]) -> bytes:
@@ -139,12 +160,13 @@ def _life(flat: list[int], late: Sequence[int]) -> Life:
 
 
 def pack_verdict(verdict: Verdict) -> tuple[Any, ...]:
-    """The columns `outcome, reason, ratio, low, high, win, buckets, seconds`."""
+    """The columns `outcome, reason, ratio, low, high, win, buckets, seconds, machine`."""
     return (
         verdict.outcome.value,
         pack_text(verdict.reason),
         *_pack_speed_up(verdict.speed_up),
         float(verdict.seconds),
+        verdict.machine,
     )
 
 
@@ -158,14 +180,14 @@ def _pack_speed_up(speed_up: SpeedUp | None) -> tuple[Any, ...]:
 
 def unpack_verdict(row: Sequence[Any]) -> Verdict | None:
     """The verdict of a row of `pack_verdict`'s columns and the samples, or None for a row of NULLs."""
-    outcome, reason, ratio, low, high, win, count, seconds, samples = row
+    outcome, reason, ratio, low, high, win, count, seconds, machine, samples = row
     if outcome is None:
         return None
     speed_up = None
     if count is not None:
         speed_up = SpeedUp(_real(ratio), _real(low), _real(high), bool(win), count)
     buckets = unpack_samples(samples) if samples is not None else ()
-    return Verdict(Outcome(outcome), unpack_text(reason), speed_up, buckets, _real(seconds))
+    return Verdict(Outcome(outcome), unpack_text(reason), speed_up, buckets, _real(seconds), machine)
 
 
 def _real(stored: float | None) -> float:
@@ -206,13 +228,15 @@ COST_COLUMNS = (
     "estimated_calls",
 )
 
-_VERDICT = "{0}.outcome, {0}.reason, {0}.ratio, {0}.low, {0}.high, {0}.win, {0}.buckets, {0}.seconds, {0}s.data"
+_VERDICT = (
+    "{0}.outcome, {0}.reason, {0}.ratio, {0}.low, {0}.high, {0}.win, {0}.buckets, {0}.seconds, {0}.machine, {0}s.data"
+)
 VERDICT_COLUMNS = _VERDICT.format("v")
 TRIAL_SELECT = f"""
-    SELECT t.id, t.run, t.number, t.state, t.exemplars, t.parent, t.candidate, t.duplicate_of,
-        t.asked_at, t.judged_at, x.prompt, x.reply, x.analysis, x.design,
+    SELECT t.id, t.run, t.number, t.state, t.parent, t.candidate, t.duplicate_of, t.asked_at, t.judged_at,
+        p.id, p.text, p.shown, p.parent, x.reply, x.analysis, x.design,
         {", ".join(f"t.{name}" for name in COST_COLUMNS)}, {VERDICT_COLUMNS}, {_VERDICT.format("c")}
-    FROM trials t JOIN texts x ON x.trial = t.id
+    FROM trials t JOIN prompts p ON p.id = t.prompt JOIN texts x ON x.trial = t.id
     LEFT JOIN verdicts v ON v.id = t.verdict LEFT JOIN samples vs ON vs.digest = v.samples
     LEFT JOIN verdicts c ON c.id = t.confirmation LEFT JOIN samples cs ON cs.digest = c.samples
 """
@@ -220,24 +244,24 @@ TRIAL_SELECT = f"""
 
 def unpack_trial(row: Sequence[Any]) -> Trial:
     """The trial of a row of TRIAL_SELECT."""
-    trial, run, number, state, exemplars, parent, candidate, duplicate_of, asked_at, judged_at = row[:10]
-    prompt, reply, analysis, design = row[10:14]
+    trial, run, number, state, parent, candidate, duplicate_of, asked_at, judged_at = row[:9]
+    prompt, text, shown, started, reply, analysis, design = row[9:16]
+    costs, verdicts = 16 + len(COST_COLUMNS), VERDICT_COLUMNS.count(",") + 1
     return Trial(
         id=trial,
         run=run,
         number=number,
         state=state,
-        prompt=unpack_text(prompt),
-        exemplars=tuple(json.loads(exemplars)),
+        asked=Asked(prompt, unpack_text(text), unpack_shown(shown), started),
         parent=parent,
         reply=None if reply is None else unpack_text(reply),
         analysis=unpack_text(analysis),
         design=unpack_text(design),
         candidate=candidate,
-        verdict=unpack_verdict(row[21:30]),
-        confirmation=unpack_verdict(row[30:39]),
+        verdict=unpack_verdict(row[costs : costs + verdicts]),
+        confirmation=unpack_verdict(row[costs + verdicts :]),
         duplicate_of=duplicate_of,
-        cost=Cost(*row[14:21]),
+        cost=Cost(*row[16:costs]),
         asked_at=asked_at,
         judged_at=judged_at,
     )

@@ -88,6 +88,46 @@ MIGRATIONS: list[tuple[str, ...]] = [
             confirmation INTEGER PRIMARY KEY REFERENCES verdicts, receipt BLOB NOT NULL,
             published_at REAL NOT NULL)""",
     ),
+    # A prompt is a thing of its own, which several trials may answer, with what it showed as it was then; a trial has
+    # the parent that its reply named; each verdict tells on which kind of machine it was found.
+    (
+        """CREATE TABLE prompts (
+            id INTEGER PRIMARY KEY AUTOINCREMENT, run INTEGER NOT NULL REFERENCES runs, text BLOB NOT NULL,
+            shown TEXT NOT NULL, parent TEXT, learnt INTEGER NOT NULL DEFAULT 0)""",
+        """INSERT INTO prompts SELECT t.id, t.run, x.prompt, t.exemplars, t.parent, t.state = 'judged'
+            FROM trials t JOIN texts x ON x.trial = t.id ORDER BY t.id""",
+        """CREATE TABLE kept_trials (
+            id INTEGER PRIMARY KEY AUTOINCREMENT, run INTEGER NOT NULL REFERENCES runs,
+            number INTEGER NOT NULL, prompt INTEGER NOT NULL REFERENCES prompts,
+            state TEXT NOT NULL CHECK (state IN ('asked', 'answered', 'judged')),
+            parent TEXT, candidate TEXT REFERENCES candidates,
+            verdict INTEGER REFERENCES verdicts, confirmation INTEGER REFERENCES verdicts,
+            duplicate_of INTEGER REFERENCES trials,
+            tokens_in INTEGER NOT NULL DEFAULT 0, tokens_out INTEGER NOT NULL DEFAULT 0,
+            money REAL NOT NULL DEFAULT 0, seconds REAL NOT NULL DEFAULT 0,
+            calls INTEGER NOT NULL DEFAULT 0, failed_calls INTEGER NOT NULL DEFAULT 0,
+            estimated_calls INTEGER NOT NULL DEFAULT 0,
+            asked_at REAL NOT NULL, judged_at REAL,
+            UNIQUE (run, number))""",
+        """INSERT INTO kept_trials SELECT id, run, number, id, state, parent, candidate, verdict, confirmation,
+            duplicate_of, tokens_in, tokens_out, money, seconds, calls, failed_calls, estimated_calls, asked_at,
+            judged_at FROM trials ORDER BY id""",
+        "DROP TABLE trials",
+        "ALTER TABLE kept_trials RENAME TO trials",
+        "CREATE INDEX open_trials ON trials (run, number) WHERE state <> 'judged'",
+        "CREATE INDEX replies ON trials (prompt)",
+        "CREATE INDEX unlearnt ON prompts (run) WHERE NOT learnt",
+        """CREATE TABLE kept_texts (
+            trial INTEGER PRIMARY KEY REFERENCES trials, reply BLOB,
+            analysis BLOB NOT NULL DEFAULT '', design BLOB NOT NULL DEFAULT '')""",
+        "INSERT INTO kept_texts SELECT trial, reply, analysis, design FROM texts ORDER BY trial",
+        "DROP TABLE texts",
+        "ALTER TABLE kept_texts RENAME TO texts",
+        "ALTER TABLE verdicts ADD COLUMN machine TEXT NOT NULL DEFAULT ''",
+        "UPDATE verdicts SET machine = (SELECT machine_key FROM runs WHERE runs.id = verdicts.run)",
+        # Groups were four trials in a row, whatever they had been asked.
+        "UPDATE runs SET settings = replace(settings, '\"group\":4,', '')",
+    ),
 ]
 
 

@@ -36,9 +36,9 @@ def insert_verdict(
     return insert(
         database,
         """INSERT INTO verdicts (trial, run, task, candidate, confirmation, samples,
-            outcome, reason, ratio, low, high, win, buckets, seconds)
-        VALUES (?, ?, (SELECT task FROM runs WHERE id = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
-        (trial.id, trial.run, trial.run, candidate, confirmation, digest, *pack_verdict(verdict)),
+            outcome, reason, ratio, low, high, win, buckets, seconds, machine)
+        SELECT ?, id, task, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, coalesce(nullif(?, ''), machine_key) FROM runs WHERE id = ?""",
+        (trial.id, candidate, confirmation, digest, *pack_verdict(verdict), trial.run),
     )
 
 
@@ -57,7 +57,7 @@ def add_cost(database: sqlite3.Connection, trial: Trial, cost: Cost) -> None:
         database.execute(f"UPDATE {table} SET {sums} WHERE id = ?", (*values, number))
 
 
-def keep_state(database: sqlite3.Connection, trial: Trial, state: bytes | None) -> None:
-    """Keep what the policy remembers, where that is told."""
+def keep_state(database: sqlite3.Connection, run: int, state: bytes | None) -> None:
+    """Keep what the policy of a run remembers, where that is told."""
     if state is not None:
-        database.execute("UPDATE runs SET policy_state = ? WHERE id = ?", (state, trial.run))
+        database.execute("UPDATE runs SET policy_state = ? WHERE id = ?", (state, run))

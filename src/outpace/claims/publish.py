@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from outpace import machine as machine_facts
-from outpace.archive import Archive, Trial
+from outpace.archive import Reading, Trial
 from outpace.claims import claim, confirmation
 from outpace.claims.receipt import Receipt, is_reference, make_receipt, packed, unpacked, write_receipt
 from outpace.errors import ReceiptError
@@ -68,11 +68,11 @@ class Publication:
         }
 
 
-def publish(run: Run, archive: Archive, judge: Timer, here: Machine, folder: Path) -> Publication:
+def publish(run: Run, judge: Timer, here: Machine, folder: Path) -> Publication:
     """Claim the run's best candidate, if its confirmation is a win; what was claimed before is said again as it was."""
     outcomes = run.outcomes()
     trials = sum(outcomes.values())
-    best = run.best()
+    archive, best = run.archive, run.best()
     if best is None:
         return Publication(run.task.name, trials, outcomes)
     trial, winner = archive.trial(best.trial), archive.candidate(best.hash)
@@ -83,13 +83,13 @@ def publish(run: Run, archive: Archive, judge: Timer, here: Machine, folder: Pat
     content, receipt = archive.published(trial), published(archive, trial)
     if content is None or receipt is None:
         content = packed(receipt_of(run.task, judge, winner, trial.confirmation, here))
-        archive.publish(trial, content)
+        run.publish(trial, content)
         receipt = unpacked(content, path)
     write_receipt(content, path)
     return Publication(run.task.name, trials, outcomes, receipt, path)
 
 
-def published(archive: Archive, trial: Trial) -> Receipt | None:
+def published(archive: Reading, trial: Trial) -> Receipt | None:
     """What was claimed on a trial's present confirmation, if anything, and this version can read it."""
     content = archive.published(trial)
     if content is not None:

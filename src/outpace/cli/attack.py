@@ -112,10 +112,10 @@ def attack(
             source = " and ".join(map(str, honest or ())) or f"the reference with {honest_flags}"
             bound = named_bound(begun.judge, own, source)
         else:
-            bound = known_bound(begun.archive, loaded, here.key)
+            bound = known_bound(begun.run.archive, loaded, here.key)
 
         def compare() -> None:
-            compare_wins(begun.run, begun.archive, begun.judge, bound, begun.progress.doing)
+            compare_wins(begun.run, begun.judge, bound, begun.progress.doing)
 
         def watch(trial: int, verdict: Verdict) -> None:
             begun.progress.judged(trial, verdict)
@@ -123,9 +123,7 @@ def attack(
 
         reason = loop(begun.run, watch)
         compare()
-        found = Found(
-            loaded.name, name, begun.run.outcomes(), bound, tuple(found_wins(begun.run, begun.archive, bound))
-        )
+        found = Found(loaded.name, name, begun.run.outcomes(), bound, tuple(found_wins(begun.run, bound)))
     if json:
         print(json_module.dumps(found.as_json(reason), indent=1))
     else:

@@ -12,7 +12,7 @@ from typing import Any
 
 from outpace import prompt
 from outpace.aim import FASTER, Aim
-from outpace.archive import Archive
+from outpace.archive import Reading
 from outpace.budget import Budget, Spent, left
 from outpace.cli.progress import Progress
 from outpace.domains.program import ProgramDomain
@@ -102,7 +102,7 @@ def _timed(known: Pace) -> str:
 
 def _history(archive: Path, plan: Plan) -> tuple[Pace, Budget]:
     """What earlier trials on this task took, and what this run has left."""
-    with Archive.open(archive) as opened:
+    with Reading.open(archive) as opened:
         runs = [run for run in opened.runs() if run.task_hash == plan.task.hash]
         # Judging takes as long whoever proposes; replies are another matter.
         everyone = pace(trial for run in runs for trial in opened.trials(run))

@@ -82,7 +82,7 @@ def _ask(archive: Archive, task: Task, policy: str, name: str, trials: int, exem
         settings=Settings(exemplars=exemplars) if begun is None else _settings(begun),
         budget=Budget(trials),
     )
-    return run.ask()
+    return run.next_prompt()
 
 
 def _settings(begun: RunRecord) -> Settings:
@@ -103,9 +103,6 @@ class _Nobody:
 
     def confirm(self, candidate: Candidate) -> Verdict:
         return self.judge(candidate)
-
-    def hear(self, trial: int, candidate: Candidate, earned: float | None) -> None:
-        raise AssertionError(f"{candidate.hash} of trial {trial} earned {earned}: nothing is judged")
 
     def learn(self, lessons: Sequence[Lesson]) -> None:
         raise AssertionError(f"{len(lessons)} lessons: nothing is learnt")

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from outpace.aim import aim_of
-from outpace.archive import Archive, RunRecord
+from outpace.archive import Archive, Reading, RunRecord
 from outpace.claims import claim
 from outpace.domains.program import ProgramDomain
 from outpace.errors import ArchiveError, OutpaceError
@@ -22,6 +22,7 @@ from outpace.judge.jail import JailKind, best_jail
 from outpace.judge.judge import Judge
 from outpace.report import ablation
 from outpace.report.facts import Facts, gather
+from outpace.run import note
 from outpace.shown import shown
 from outpace.task.file import load_task
 
@@ -94,7 +95,7 @@ def _told(facts: Facts, written: list[Path]) -> dict[str, Any]:
     }
 
 
-def find_run(archive: Archive, wanted: str | None) -> RunRecord:
+def find_run(archive: Reading, wanted: str | None) -> RunRecord:
     """The run of this name, or the newest of this task, or the newest of all; an attack only by its name."""
     runs = archive.runs()
     honest = [each for each in runs if aim_of(each.settings).claims]
@@ -110,7 +111,7 @@ def find_run(archive: Archive, wanted: str | None) -> RunRecord:
     return named[-1]
 
 
-def find_claim(archive: Archive, wanted: str | None) -> RunRecord:
+def find_claim(archive: Reading, wanted: str | None) -> RunRecord:
     """The same among runs whose finds may be published, which those of an attack may not."""
     found = find_run(archive, wanted)
     if not aim_of(found.settings).claims:
@@ -143,7 +144,7 @@ def _ablate(archive: Archive, facts: Facts, workspace: Path, jail: JailKind) -> 
         found = ablation.ablate(
             facts.reference, facts.winner, judge, facts.points, lambda what: status.update(escape(shown(what)))
         )
-    archive.note(facts.run, "ablation", found)
+    note(archive, facts.run, "ablation", found)
 
 
 def _write(facts: Facts, out: Path, png: bool) -> list[Path]:

@@ -88,7 +88,7 @@ def run(
     ) as begun:  # fmt: skip
         reason = loop(begun.run, begun.progress.judged)
         begun.progress.ended(reason)
-        result = publish(begun.run, begun.archive, begun.judge, here, folder)
+        result = publish(begun.run, begun.judge, here, folder)
     if json:
         print(json_module.dumps(result.as_json(reason), indent=1))
     else:

@@ -35,7 +35,6 @@ class Session:
     """A run that is ready to be looped over, and those it works with."""
 
     run: Run
-    archive: Archive
     judge: Judge
     progress: Progress
 
@@ -97,5 +96,5 @@ def session(
             )
             progress.begin(run)
             if "fair" not in archive.notes(run.record):
-                archive.note(run.record, "fair", judge.inspect().ratio)
-            yield Session(run, archive, judge, progress)
+                run.note("fair", judge.inspect().ratio)
+            yield Session(run, judge, progress)

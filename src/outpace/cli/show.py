@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from outpace.aim import AIMS, aim_of
-from outpace.archive import Archive, RunRecord, Trial
+from outpace.archive import Reading, RunRecord, Trial
 from outpace.claims import claim, confirmation
 from outpace.claims.publish import published
 from outpace.claims.receipt import FlagsShare
@@ -64,15 +64,15 @@ def show(
     return 0
 
 
-def open_archive(folder: Path) -> Archive:
+def open_archive(folder: Path) -> Reading:
     """The archive in this folder, which must be there: looking makes none."""
     path = folder / "archive.sqlite"
     if not path.is_file():
         raise ArchiveError(f"{path} does not exist: start with `outpace run TASK`, or name another --folder")
-    return Archive.open(path)
+    return Reading.open(path)
 
 
-def numbered(archive: Archive, record: RunRecord, number: int) -> Trial:
+def numbered(archive: Reading, record: RunRecord, number: int) -> Trial:
     """The trial of this number in a run."""
     found = archive.numbered(record, number)
     if found is not None:
@@ -83,7 +83,7 @@ def numbered(archive: Archive, record: RunRecord, number: int) -> Trial:
     )
 
 
-def facts(archive: Archive, record: RunRecord) -> dict[str, Any]:
+def facts(archive: Reading, record: RunRecord) -> dict[str, Any]:
     """What there is to say about a run."""
     scored = sorted(archive.scored(record.task_hash, record), key=lambda one: (one.win, one.ratio), reverse=True)
     best = archive.best(record)
@@ -111,7 +111,7 @@ def facts(archive: Archive, record: RunRecord) -> dict[str, Any]:
     }
 
 
-def _candidate(archive: Archive, scored: Scored) -> dict[str, Any]:
+def _candidate(archive: Reading, scored: Scored) -> dict[str, Any]:
     trial = archive.trial(scored.trial)
     return {
         "trial": trial.number,
@@ -174,9 +174,9 @@ def _date(seconds: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
 
 
-def _print_trial(archive: Archive, record: RunRecord, trial: Trial) -> None:
+def _print_trial(archive: Reading, record: RunRecord, trial: Trial) -> None:
     print(f"# Trial {trial.number} of {shown(record.name)} ({trial.state})")
-    print(f"\n## Prompt\n\n{set_off(trial.prompt)}")
+    print(f"\n## Prompt\n\n{set_off(trial.asked.text)}")
     print(f"\n## Reply\n\n{'(none yet)' if trial.reply is None else set_off(trial.reply)}")
     candidate = None if trial.candidate is None else archive.candidate(trial.candidate)
     for name, text in candidate.files.items() if candidate is not None else ():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 # How samples come about. The first protocol asked in batches, the second confirmed in brief lives and excused noise, up
@@ -126,6 +126,8 @@ class Verdict:
     speed_up: SpeedUp | None = None
     buckets: tuple[Bucket, ...] = ()
     seconds: float = 0.0
+    # The key of the machine that it was found on, as speeds of two kinds of machines do not mix; "" on that of the run.
+    machine: str = field(default="", compare=False)
 
 
 def toward_one(ratio: float, decimals: int = 2) -> float:

@@ -9,7 +9,6 @@ from pathlib import Path
 from outpace.cost import Cost
 from outpace.errors import PolicyError
 from outpace.policies.base import Lesson, NoReply, Prompt, Reply
-from outpace.task.candidate import Candidate
 
 MAX_BYTES = 4 << 20
 LOOK_SECONDS = 0.5
@@ -61,9 +60,6 @@ class Agent:
                 waited,
             )
         return Reply(text, Cost(seconds=self._clock() - begin, calls=1))
-
-    def hear(self, trial: int, candidate: Candidate, earned: float | None) -> None:
-        """The agent is told scores by the next prompt alone."""
 
     def learn(self, lessons: Sequence[Lesson]) -> None:
         """The agent is told scores by the next prompt alone."""

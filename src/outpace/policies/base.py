@@ -27,9 +27,10 @@ class Prompt:
 
     text: str
     task: Task
+    # The number of the trial that the reply is for; several trials may ask the same.
     trial: int
     seed: int
-    # What edits start from: the best candidate shown, or the reference.
+    # What edits start from that name no other: the best candidate shown, or the reference.
     parent: Candidate
     shown: tuple[Shown, ...]
     # What is left of each limit of the run; a policy that spends makes no call that could go beyond.
@@ -46,12 +47,17 @@ class Reply:
 
 @dataclass(frozen=True)
 class Lesson:
-    """A judged proposal of this policy with its advantage within its group."""
+    """What came of one reply."""
 
     trial: int
+    # What the reply started from.
     parent: Candidate
-    candidate: Candidate
-    advantage: float
+    # None where nothing could be read from the reply.
+    candidate: Candidate | None
+    # None where the verdict tells nothing.
+    reward: float | None
+    # How it compares with the other replies to the same prompt; None where its reward is.
+    advantage: float | None
 
 
 _NOTHING = Cost()
@@ -78,12 +84,8 @@ class Policy(Protocol):
         """The reply to one prompt; raises PolicyError when there is none to be had."""
         ...
 
-    def hear(self, trial: int, candidate: Candidate, earned: float | None) -> None:
-        """What a proposal earned, before the next prompt; None where its verdict tells nothing."""
-        ...
-
     def learn(self, lessons: Sequence[Lesson]) -> None:
-        """Take a finished group into account; a policy that cannot learn does nothing."""
+        """Take into account what came of all replies to one prompt; a policy that cannot learn does nothing."""
         ...
 
     def save(self) -> bytes:

@@ -16,7 +16,6 @@ from outpace.cost import Cost
 from outpace.errors import PolicyError
 from outpace.policies.base import Lesson, NoReply, Prompt, Reply
 from outpace.policies.secrets import one_line
-from outpace.task.candidate import Candidate
 
 MAX_BYTES = 4 << 20
 _LOOK_SECONDS = 0.05
@@ -58,9 +57,6 @@ class Command:
             cost = Cost(seconds=self._clock() - begin, calls=1, failed_calls=1)
             raise NoReply(f"{error}; the prompt stays open, start the same command again to go on", cost) from None
         return Reply(text, Cost(seconds=self._clock() - begin, calls=1))
-
-    def hear(self, trial: int, candidate: Candidate, earned: float | None) -> None:
-        """The program is told scores by the next prompt alone."""
 
     def learn(self, lessons: Sequence[Lesson]) -> None:
         """The program is told scores by the next prompt alone."""

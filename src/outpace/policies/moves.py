@@ -76,15 +76,13 @@ class Moves:
             f"{prompt.task.name} have been proposed: declare more points, or use a model"
         )
 
-    def hear(self, trial: int, candidate: Candidate, earned: float | None) -> None:
-        """Remember what these settings earned."""
-        if self._points:
-            # A run that was killed between reply and verdict comes back without the memory of that proposal.
-            self._proposed[trial] = self._known(candidate)
-            self._earned[trial] = earned
-
     def learn(self, lessons: Sequence[Lesson]) -> None:
-        """What each of a group earned was heard at once; how it compares with the others adds nothing."""
+        """Remember what these settings earned; how they compare with each other adds nothing."""
+        for each in lessons:
+            if self._points and each.candidate is not None:
+                # A run that was killed between reply and verdict comes back without the memory of that proposal.
+                self._proposed[each.trial] = self._known(each.candidate)
+                self._earned[each.trial] = each.reward
 
     def save(self) -> bytes:
         """The points, what was proposed and what it earned, as JSON."""

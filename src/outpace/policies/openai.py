@@ -19,7 +19,6 @@ from outpace.estimate import Prices, most_tokens, tokens, tokens_of
 from outpace.policies.base import Exhausted, Lesson, NoReply, Prompt, Reply
 from outpace.policies.secrets import one_line, redacted
 from outpace.policies.stream import Again, Reading, events
-from outpace.task.candidate import Candidate
 
 MAX_TOKENS = 16384
 ATTEMPTS = 6
@@ -137,9 +136,6 @@ class OpenAI:
             self._say(f"{told}; asking again in {pause:.0f} s")
             self._wait(pause)
         raise AssertionError("unreachable")
-
-    def hear(self, trial: int, candidate: Candidate, earned: float | None) -> None:
-        """The model is told scores by the next prompt alone."""
 
     def learn(self, lessons: Sequence[Lesson]) -> None:
         """A model behind a server is what it is."""

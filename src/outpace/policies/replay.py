@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from outpace.archive import Archive, RunRecord
+from outpace.archive import Reading, RunRecord
 from outpace.errors import PolicyError
 from outpace.policies.base import Lesson, Prompt, Reply
-from outpace.task.candidate import Candidate
 
 
 class Replay:
@@ -21,7 +20,7 @@ class Replay:
         # Opening an archive that is not there would make one.
         if not path.is_file():
             raise PolicyError(f"{path} is no file: name the archive whose run is to be replayed")
-        with Archive.open(path) as opened:
+        with Reading.open(path) as opened:
             played = _only_run(opened) if run is None else opened.run(run)
             self._replies = {trial.number: trial.reply for trial in opened.trials(played) if trial.reply is not None}
         self._source = f"run {played.name} of {path}"
@@ -37,9 +36,6 @@ class Replay:
             )
         return Reply(reply)
 
-    def hear(self, trial: int, candidate: Candidate, earned: float | None) -> None:
-        """What was said once is said again, whatever came of it."""
-
     def learn(self, lessons: Sequence[Lesson]) -> None:
         """What was said once is said again, whatever came of it."""
 
@@ -51,7 +47,7 @@ class Replay:
         """Nothing was saved."""
 
 
-def _only_run(archive: Archive) -> RunRecord:
+def _only_run(archive: Reading) -> RunRecord:
     runs = archive.runs()
     if len(runs) != 1:
         names = ", ".join(dict.fromkeys(run.name for run in runs)) or "none"

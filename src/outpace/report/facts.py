@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from outpace.archive import Archive, RunRecord, Trial
+from outpace.archive import Reading, RunRecord, Trial
 from outpace.claims import confirmation
 from outpace.claims.publish import published
 from outpace.claims.receipt import Receipt
@@ -85,12 +85,15 @@ class Facts:
         return next((trial for trial in self.trials if trial.state != "judged"), None)
 
 
-def gather(archive: Archive, run: RunRecord, *, receipt: Path, now: float, judge_alive: bool) -> Facts:
+def gather(archive: Reading, run: RunRecord, *, receipt: Path, now: float, judge_alive: bool) -> Facts:
     """Everything the page tells of this run; `receipt` is where the run leaves its receipt."""
     # The leader before the trials: a run that goes on adds trials, and the leader must be among those read.
     best = archive.best(run)
     winner = archive.candidate(best.hash) if best is not None and best.win else None
-    trials = tuple(dataclasses.replace(trial, prompt="", reply=None) for trial in archive.trials(run))
+    trials = tuple(
+        dataclasses.replace(trial, asked=dataclasses.replace(trial.asked, text=""), reply=None)
+        for trial in archive.trials(run)
+    )
     content = None if best is None else archive.published(archive.trial(best.trial))
     found = None if best is None else published(archive, archive.trial(best.trial))
     notes = archive.notes(run)
@@ -112,7 +115,7 @@ def gather(archive: Archive, run: RunRecord, *, receipt: Path, now: float, judge
     )
 
 
-def _task(archive: Archive, run: RunRecord) -> Task | None:
+def _task(archive: Reading, run: RunRecord) -> Task | None:
     try:
         return make_task(Path(run.task_name), archive.task_files(run.task_hash))
     except (TaskError, KeyError):
@@ -127,8 +130,8 @@ def _problem(path: Path, published: bytes) -> str:
     return "" if same else f"{path.name} is not what the run published; the same `outpace run` command writes it again."
 
 
-def _busy_elsewhere(archive: Archive, run: RunRecord, trials: tuple[Trial, ...]) -> bool:
+def _busy_elsewhere(archive: Reading, run: RunRecord, trials: tuple[Trial, ...]) -> bool:
     """Whether another run of this archive asked something after the last that happened here."""
     last = max((trial.judged_at or trial.asked_at for trial in trials), default=run.started_at)
-    others = (archive.open_trial(other) for other in archive.runs() if other.id != run.id)
-    return any(trial is not None and trial.asked_at > last for trial in others)
+    others = (archive.open_trials(other, 1) for other in archive.runs() if other.id != run.id)
+    return any(trial.asked_at > last for waiting in others for trial in waiting)

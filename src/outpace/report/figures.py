@@ -265,7 +265,7 @@ def contrast(trials: Sequence[Trial], limit: int = CONTRASTS) -> list[Row]:
             known.setdefault(trial.candidate, trial)
     rows: list[Row] = []
     for trial in trials:
-        shown = sorted((known[each] for each in trial.exemplars if each in known), key=_ratio)
+        shown = sorted((known[each.hash] for each in trial.asked.shown if each.hash in known), key=_ratio)
         found = score(trial)
         if not shown or found is None:
             continue

@@ -179,7 +179,7 @@ def test_a_run_that_is_killed_in_an_open_call_asks_the_same_again(moment: str, t
         (2, "ok"),
         (3, "ok"),
     ]
-    assert len(book.prompts) == 4 and book.prompts[1] == book.prompts[2] == trials[1].prompt
+    assert len(book.prompts) == 4 and book.prompts[1] == book.prompts[2] == trials[1].asked.text
 
 
 # Budgets

@@ -37,7 +37,8 @@ def insert_verdict(
         database,
         """INSERT INTO verdicts (trial, run, task, candidate, confirmation, samples,
             outcome, reason, ratio, low, high, win, buckets, seconds, machine)
-        SELECT ?, id, task, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, coalesce(nullif(?, ''), machine_key) FROM runs WHERE id = ?""",
+        SELECT ?, id, task, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, coalesce(nullif(?, ''), machine_key)
+        FROM runs WHERE id = ?""",
         (trial.id, candidate, confirmation, digest, *pack_verdict(verdict), trial.run),
     )
 

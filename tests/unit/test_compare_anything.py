@@ -73,6 +73,6 @@ def test_no_two_answers_break_a_comparison(seed: int) -> None:
 def drawn(spots: Spots) -> str:
     found = DrawnDoubts(np.random.default_rng(0))
     for _ in range(2):
-        found.add(Doubt({"x": 1.0}, spots), 1e-3, 1e-3, always=False)
+        found.add(Doubt({"x": 1.0}, spots), 1e-3, 1e-3, edge=False)
     assert len(found.taken()) == 2
     return ""

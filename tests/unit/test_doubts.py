@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,8 +15,10 @@ from outpace.domains.program import ProgramDomain
 from outpace.errors import HarnessError
 from outpace.judge import doubts as judging
 from outpace.judge import drawn_doubts as module
-from outpace.judge.doubts import TURNS, VAIN, Doubts
+from outpace.judge.compare import disagreement
+from outpace.judge.doubts import AT_ONCE, FIRST, TURNS, VAIN, Doubts
 from outpace.judge.drawn_doubts import FEWEST, Doubt
+from outpace.judge.spots import Spots
 from outpace.judge.worker import Failed
 
 DOMAIN = ProgramDomain(
@@ -63,12 +66,13 @@ def settle(found: Doubts, doubts: Sequence[Doubt], seconds: float = 1e-6) -> Non
     found.settle()
 
 
-def test_the_doubts_of_a_pair_are_settled_in_one_process() -> None:
+def test_the_doubts_of_a_pair_are_settled_in_few_processes() -> None:
     reference = Reference()
     found = doubts(reference)
     settle(found, [doubtful(2.0, found) for _ in range(20)])
     # Some may hardly have moved by chance, and are asked once more.
-    assert reference.asked[0] == 20 * (1 + TURNS[0]) and len(reference.asked) < 10
+    assert reference.asked[0] == FIRST * (1 + TURNS[0]) and len(reference.asked) < 10
+    assert sum(reference.asked) >= 20 * (1 + TURNS[0])
 
 
 def test_one_wrong_answer_among_many_doubtful_ones_is_found() -> None:
@@ -151,14 +155,64 @@ def test_at_the_end_of_its_range_the_reference_is_asked_about_steps_to_one_side(
     settle(found, [each for each in many if each is not None])
 
 
-def test_when_doubts_have_taken_long_each_has_one_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_when_doubts_have_taken_long_all_is_asked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judging, "PATIENT", 0.0)
     reference = Reference()
     found = doubts(reference)
     settle(found, [doubtful(2.0, found) for _ in range(20)])
-    assert len(reference.asked) == 1
+    assert len(reference.asked) == 2 and sum(reference.asked) == 20 * (1 + AT_ONCE)
     with pytest.raises(Failed):
         settle(found, [doubtful(1e9, found)])
+
+
+class Slow(Reference):
+    """Takes a while over each call."""
+
+    def __call__(self, inputs: Sequence[Any]) -> list[Any]:
+        time.sleep(0.002 * len(inputs))
+        return super().__call__(inputs)
+
+
+def test_a_slow_reference_is_asked_about_the_first_few_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judging, "SECONDS", 0.01)
+    reference = Slow()
+    found = doubts(reference)
+    settle(found, [doubtful(2.0, found) for _ in range(200)], 1e-3)
+    assert sum(reference.asked) <= FIRST * (1 + TURNS[0] + 1 + AT_ONCE)
+    with pytest.raises(Failed):
+        settle(found, [doubtful(1e9, found) for _ in range(200)], 1e-3)
+
+
+def test_a_pair_that_took_long_has_time_for_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judging, "SECONDS", 0.0)
+    asked = []
+    for seconds in (0.0, 1.0):
+        reference = Slow()
+        found = doubts(reference)
+        for _ in range(200):
+            found.keep(doubtful(2.0, found), 1e-6)
+        found.settle(seconds)
+        asked.append(sum(reference.asked))
+    assert asked[1] > 2 * asked[0]
+
+
+def test_what_is_far_off_is_not_asked_about_again_and_again() -> None:
+    reference = Reference()
+    found = doubts(reference)
+    with pytest.raises(Failed, match="1000000000"):
+        settle(found, [doubtful(1e9, found)])
+    assert len(reference.asked) == 2
+
+
+def test_a_thousand_pairs_of_numbers_take_little_more_than_one_array() -> None:
+    pairs = [[number, number * 0.5 + 0.1] for number in range(20_000)]
+    wrong = [[number, value * (1 + 1e-8)] for number, value in pairs]
+    found: list[Spots] = []
+    assert disagreement(pairs, wrong, 1e-9, excuse=lambda spots: found.append(spots) or "") == ""  # type: ignore[func-returns-value]
+    assert found[0].nbytes < 5_000_000
+    for _ in range(8):
+        found[0].see(pairs)
+    assert "answer[0][1] is " in found[0].reason() and "(20000 of 20000 numbers differ" in found[0].reason()
 
 
 def test_many_wrong_answers_take_no_more_processes_than_one() -> None:

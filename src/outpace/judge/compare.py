@@ -5,17 +5,16 @@ from __future__ import annotations
 import itertools
 import math
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from outpace.judge.spots import MOVEMENTS, Form, Leaf, Spots, Step
+from outpace.judge.flat import Flat, Kind, Part, Path, Values, flat, label
+from outpace.judge.spots import MOVEMENTS, Spot, Spots
 
-# Lists of floats from this length on are compared as arrays, a hundred times faster than one by one.
-_MANY = 16
 _LARGEST = sys.float_info.max
 
 
@@ -24,24 +23,13 @@ class _Rule:
     tolerance: float
     floor: float
 
+    @property
+    def exact(self) -> bool:
+        return not (self.tolerance or self.floor)
+
     def told(self, allowed: float) -> str:
-        if not (self.tolerance or self.floor):
-            return "tolerance 0"
         floor = f", floor {self.floor:g}" if self.floor else ""
         return f"tolerance {self.tolerance:g}{floor}: {allowed:.3g} allowed"
-
-
-@dataclass(frozen=True)
-class _Place:
-    """Where in an answer we are."""
-
-    path: tuple[Step, ...] = ()
-
-    def under(self, *step: Step) -> _Place:
-        return _Place((*self.path, *step))
-
-    def __str__(self) -> str:
-        return "answer" + "".join(f"[{step[0] if isinstance(step, tuple) else repr(step)}]" for step in self.path)
 
 
 def difference(expected: Any, got: Any, tolerance: float = 0.0, *, floor: float = 0.0) -> str:
@@ -67,49 +55,56 @@ def disagreement(
     relative size of the input's coarsest rounding step; where the answer's type is finer, movement counts that much
     less, or float32 inputs would excuse float32 arithmetic on doubles. Without a tolerance movement does not count.
     """
-    leaves: list[Leaf] = []
-    reason = _difference(expected, got, _Rule(tolerance, floor), _Place(), leaves)
-    if reason or not leaves:
+    rule = _Rule(tolerance, floor)
+    reason = _difference(expected, got, rule, None)
+    if reason or rule.exact or _equal(expected, got, rule):
         return reason
-    spots = Spots(leaves, step)
+    right, found = flat(expected), flat(got)
+    doubted = list(_doubted(right, found, rule))
+    if not doubted:
+        return ""
+    spots = Spots(right.form, doubted, rule.told, step)
     if excuse is None or not tolerance or spots.hopeless:
         return spots.reason()
     return excuse(spots)
 
 
-def _difference(expected: Any, got: Any, rule: _Rule, where: _Place, leaves: list[Leaf]) -> str:
-    """What is wrong whatever the tolerance; numbers that are too far off become `leaves`."""
+def _difference(expected: Any, got: Any, rule: _Rule, where: Path) -> str:
+    """What is wrong whatever the tolerance; floating numbers are left out where there is one."""
     if isinstance(expected, np.ndarray) or isinstance(got, np.ndarray):
-        return _array_difference(expected, got, rule, where, leaves)
+        return _array_difference(expected, got, rule, where)
     if _kind(expected) != _kind(got):
-        return f"{where} is a {_kind(got)} ({brief(got)}) where a {_kind(expected)} ({brief(expected)}) is expected"
+        return (
+            f"{label(where)} is a {_kind(got)} ({brief(got)}) where a {_kind(expected)} ({brief(expected)}) is expected"
+        )
     if isinstance(expected, dict):
         if sorted(expected) != sorted(got):
             missing, extra = sorted(set(expected) - set(got)), sorted(set(got) - set(expected))
-            return f"{where} lacks keys {brief(missing)} and has extra keys {brief(extra)}"
+            return f"{label(where)} lacks keys {brief(missing)} and has extra keys {brief(extra)}"
         # Whoever goes through a dict sees its order, and sorting may be all of the work.
         for right, found in zip(expected, got, strict=True):
             if right != found:
-                return f"{where} has its keys in another order: {brief(found)} where {brief(right)} is expected"
-        return _first(_difference(expected[key], got[key], rule, where.under(key), leaves) for key in expected)
+                return f"{label(where)} has its keys in another order: {brief(found)} where {brief(right)} is expected"
+        return _first(_difference(expected[key], got[key], rule, (where, key)) for key in expected)
     if isinstance(expected, list):
         if len(expected) != len(got):
-            return f"{where} has {len(got)} items where {len(expected)} are expected"
-        return _list_difference(expected, got, rule, where, leaves)
+            return f"{label(where)} has {len(got)} items where {len(expected)} are expected"
+        return _list_difference(expected, got, rule, where)
     if isinstance(expected, (float, complex, np.inexact)):
-        if isinstance(expected, float) and rule.tolerance and _near(expected, got, rule):
-            return ""
-        return _inexact_difference(np.asarray(expected), np.asarray(got), rule, where, leaves, "number")
-    return "" if expected == got else f"{where} is {brief(got)} where {brief(expected)} is expected"
+        return _exact_difference(np.asarray(expected), np.asarray(got), where) if rule.exact else ""
+    return "" if expected == got else f"{label(where)} is {brief(got)} where {brief(expected)} is expected"
 
 
-def _list_difference(expected: list[Any], got: list[Any], rule: _Rule, where: _Place, leaves: list[Leaf]) -> str:
-    if len(expected) >= _MANY and all(set(map(type, each)) == {float} for each in (expected, got)):
-        return _inexact_difference(np.array(expected), np.array(got), rule, where, leaves, "list")
-    return _first(
-        _difference(a, b, rule, where.under((at, len(expected))), leaves)
-        for at, (a, b) in enumerate(zip(expected, got, strict=True))
-    )
+def _list_difference(expected: list[Any], got: list[Any], rule: _Rule, where: Path) -> str:
+    if all(set(map(type, each)) == {float} for each in (expected, got)):
+        return _exact_difference(np.array(expected), np.array(got), where) if rule.exact else ""
+    pairs = zip(expected, got, strict=True)
+    return _first(_difference(a, b, rule, (where, at)) for at, (a, b) in enumerate(pairs))
+
+
+def _equal(expected: Any, got: Any, rule: _Rule) -> bool:
+    """The plain comparison of the commonest answers, for it is quick; what it refuses is looked at again."""
+    return isinstance(expected, float) and bool(rule.tolerance) and _near(expected, got, rule)
 
 
 def _near(expected: float, got: float, rule: _Rule) -> bool:
@@ -117,79 +112,77 @@ def _near(expected: float, got: float, rule: _Rule) -> bool:
     return abs(got - expected) <= min(rule.tolerance * abs(expected), _LARGEST)
 
 
-def _array_difference(expected: Any, got: Any, rule: _Rule, where: _Place, leaves: list[Leaf]) -> str:
-    if not (isinstance(expected, np.ndarray) and isinstance(got, np.ndarray)):
-        return f"{where} is {brief(got)} where {brief(expected)} is expected"
-    if not _alike(expected, got):
-        return f"{where} is {brief(got)} where {brief(expected)} is expected"
+def _array_difference(expected: Any, got: Any, rule: _Rule, where: Path) -> str:
+    if not (isinstance(expected, np.ndarray) and isinstance(got, np.ndarray) and _alike(expected, got)):
+        return f"{label(where)} is {brief(got)} where {brief(expected)} is expected"
     if expected.dtype.kind in "fc":
-        return _inexact_difference(expected, got, rule, where, leaves, "array")
+        return _exact_difference(expected, got, where) if rule.exact else ""
     if expected.dtype.kind == "b":
         # By their bytes: a bool that is neither 0 nor 1 is equal to True here, and to neither in C.
         expected, got = expected.view(np.uint8), got.view(np.uint8)
-    return _first_bad(expected, got, np.asarray(expected != got), "tolerance 0", str(where))
+    return _first_bad(expected, got, np.asarray(expected != got), label(where))
 
 
 def _alike(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
     return one.dtype == other.dtype and one.shape == other.shape
 
 
-def _inexact_difference(
-    expected: npt.NDArray[Any],
-    got: npt.NDArray[Any],
-    rule: _Rule,
-    where: _Place,
-    leaves: list[Leaf],
-    form: Form,
-    part: str = "",
-    more: Any = 0.0,
-) -> str:
+def _exact_difference(expected: npt.NDArray[Any], got: npt.NDArray[Any], where: Path, part: str = "") -> str:
     if expected.dtype.kind == "c":
+        return _first(
+            _exact_difference(of(expected), of(got), where, name) for name, of in (("real", np.real), ("imag", np.imag))
+        )
+    with np.errstate(all="ignore"):
+        same = (got == expected) & (np.signbit(got) == np.signbit(expected))  # exactly equal: -0.0 is not 0.0
+        bad = np.asarray(~(same | (np.isnan(got) & np.isnan(expected))))
+    return _first_bad(expected, got, bad, f"{label(where)}.{part}" if part else label(where))
+
+
+def _doubted(right: Flat, found: Flat, rule: _Rule) -> Iterator[Spot]:
+    """The numbers that are further off than the rule allows."""
+    for kind, whole in right.parts.items():
+        expected, got = whole.values, found.parts[kind].values
+        if expected.dtype.kind != "c":
+            yield from _beyond(kind, "", whole, expected, got, rule, 0.0)
+            continue
         # Two numbers, each for itself: a large real part must not make room for errors in a small imaginary one.
         # But a part that is 0 by symmetry never moves, and a rounding error of the whole may fall on it. No other part
         # gets that: a complex step keeps all of its result in imaginary parts of 1e-20.
         with np.errstate(all="ignore"):
-            whole = MOVEMENTS * float(np.finfo(expected.dtype).eps) * np.minimum(np.abs(expected), _LARGEST)
-        return _first(
-            _inexact_difference(
-                of(expected), of(got), rule, where, leaves, form, name, np.where(of(expected) == 0, whole, 0.0)
-            )
-            for name, of in (("real", np.real), ("imag", np.imag))
-        )
-    label = f"{where}.{part}" if part else str(where)
+            more = MOVEMENTS * float(np.finfo(expected.dtype).eps) * np.minimum(np.abs(expected), _LARGEST)
+        for part in ("real", "imag"):
+            own = getattr(expected, part)
+            yield from _beyond(kind, part, whole, own, getattr(got, part), rule, np.where(own == 0, more, 0.0))
+
+
+def _beyond(
+    kind: Kind, part: str, whole: Part, expected: Values, got: Values, rule: _Rule, more: Any
+) -> Iterator[Spot]:
     with np.errstate(all="ignore"):
-        same = got == expected
-        if not (rule.tolerance or rule.floor):
-            same &= np.signbit(got) == np.signbit(expected)  # exactly equal: -0.0 is not 0.0
-        bad = np.asarray(~(same | (np.isnan(got) & np.isnan(expected))))
+        bad = ~((got == expected) | (np.isnan(got) & np.isnan(expected)))
         if not bad.any():
-            return ""
-        if not (rule.tolerance or rule.floor):
-            return _first_bad(expected, got, bad, rule.told(0.0), label)
+            return
         # Doubles, for a float16 has overflowed long before the bound has. What overflows even so is told below.
         right = expected.astype(np.float64)
         error = np.abs(got.astype(np.float64) - right)
         allowed = np.asarray(rule.tolerance * np.minimum(np.abs(right), _LARGEST) + rule.floor + more, float)
         bad &= ~(np.isfinite(right) & np.isfinite(error) & (error <= allowed))
     if bad.any():
-        leaves.append(Leaf(where.path, label, form, part, expected, got, allowed, bad, rule.told))
-    return ""
+        yield Spot(kind, part, whole, got, allowed, bad)
 
 
 def _at_first(values: Any, bad: npt.NDArray[np.bool_]) -> Any:
     return np.broadcast_to(values, bad.shape).reshape(-1)[int(np.argmax(bad.reshape(-1)))].item()
 
 
-def _first_bad(
-    expected: npt.NDArray[Any], got: npt.NDArray[Any], bad: npt.NDArray[np.bool_], told: str, where: str
-) -> str:
+def _first_bad(expected: npt.NDArray[Any], got: npt.NDArray[Any], bad: npt.NDArray[np.bool_], where: str) -> str:
     if not bad.any():
         return ""
     flat = int(np.argmax(bad.reshape(-1)))
     index = tuple(int(i) for i in np.unravel_index(flat, bad.shape)) if bad.ndim else ()
     many = f"{int(bad.sum())} of {bad.size} elements differ, " if bad.ndim else ""
     wrong, right = _at_first(got, bad), _at_first(expected, bad)
-    return f"{where}{list(index) if index else ''} is {wrong!r} where {right!r} is expected ({many}{told})"
+    return f"{where}{list(index) if index else ''} is {wrong!r} where {right!r} is expected ({many}tolerance 0)"
 
 
 def other_form(expected: Any, got: Any, where: str = "answer") -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ import numpy as np
 from outpace.domains.base import Domain, Input
 from outpace.errors import HarnessError, TaskError
 from outpace.judge.compare import brief
-from outpace.judge.drawn_doubts import Doubt, DrawnDoubts
+from outpace.judge.drawn_doubts import SECONDS, Doubt, DrawnDoubts
 from outpace.judge.inputs import checked
 from outpace.judge.nudge import NUDGES, Way, variants
 from outpace.judge.patience import Patience
@@ -31,9 +31,12 @@ from outpace.judge.worker import Failed
 BYTES = 64 << 20
 # How many variants each turn asks about: two excuse most of what is right, the others are for what is left.
 TURNS = (2, NUDGES - 2, *[NUDGES] * (ROUNDS - 1))
-# When all doubts of a verdict together have been asked about for so many seconds, each has one turn instead, which
-# excuses nearly all that is right: a reference may take seconds to be set up, each time anew.
-PATIENT, HURRIED = 60.0, (2 * NUDGES,)
+# In one turn instead, where there is no more time: so many excuse nearly all that is right.
+AT_ONCE = 2 * NUDGES
+# When all doubts of a verdict together have been asked about for so many seconds, those of a pair have less time.
+PATIENT, HURRIED = 60.0, 0.5
+# So many are looked into first, however long that takes, and then as many as there is time for.
+FIRST = 4
 # A pair's doubts may be asked about so often in vain, each time with another process, because the reference fails.
 VAIN = 40
 
@@ -49,7 +52,9 @@ class Doubts:
         self._kept = DrawnDoubts(rng)
         self._patience = Patience()
         self._vain = 0
+        # Seconds that all settling took, and when that of this pair should be over.
         self._taken = 0.0
+        self._until = 0.0
         # The ids of inputs that are edge cases.
         self.edges: set[int] = set()
 
@@ -65,32 +70,43 @@ class Doubts:
         return doubts[0] if doubts else None
 
     def keep(self, doubt: Doubt, seconds: float) -> None:
-        """Keep a doubt until the pair has ended; the reference took so long over this call.
+        """Keep a doubt until the pair has ended; the reference took so long over this call."""
+        self._kept.add(doubt, seconds, (1 + TURNS[0]) * seconds, edge=id(doubt.given) in self.edges)
 
-        Edge cases are looked into always: they are there because something goes wrong at them.
+    def settle(self, seconds: float = 0.0) -> None:
+        """Refuse those of the kept ones that the reference does not excuse; the pair took so many seconds.
+
+        Where there is no time for all of them, the rest are let pass: to refuse what nobody looked into would refuse
+        honest answers for being many.
         """
-        self._kept.add(doubt, seconds, (1 + TURNS[0]) * seconds, always=id(doubt.given) in self.edges)
-
-    def settle(self) -> None:
-        """Refuse those of the kept ones that the reference does not excuse."""
         waiting, self._vain = self._kept.taken(), 0
+        hurried = self._taken >= PATIENT
         begin = time.perf_counter()
-        for together in _batches(waiting):
+        self._until = begin + (HURRIED if hurried else max(seconds, SECONDS))
+        done, count = 0, 1 if hurried else FIRST
+        while done < len(waiting) and (not done or not self._late):
+            together = _fitting(waiting[done : done + count])
             self._settle(together)
-        taken = time.perf_counter() - begin
-        self._taken += taken
-        self._kept.took(taken)
+            done += len(together)
+            left = self._until - time.perf_counter()
+            # Half of what there seems to be time for: some are asked about more often.
+            count = max(int(left / ((time.perf_counter() - begin) / done) / 2), 1)
+        self._taken += time.perf_counter() - begin
+
+    @property
+    def _late(self) -> bool:
+        return time.perf_counter() > self._until
 
     def _settle(self, doubts: Sequence[Doubt]) -> None:
-        # What excuses nothing at first may be luck: those are asked about again, all together. Each has its turns,
-        # however many there are: were they to run out, honest answers would be refused for being many.
-        turns = TURNS if self._taken < PATIENT else HURRIED
-        for number, count in enumerate(turns, 1):
-            asked = self._movements(doubts, count)
+        # What excuses nothing at first may be luck: those are asked about again, all together.
+        for number, count in enumerate(TURNS, 1):
+            hurried = self._late or self._taken >= PATIENT
+            asked = self._movements(doubts, AT_ONCE if hurried else count)
             left = []
             for doubt, known in zip(doubts, asked, strict=True):
                 reason = doubt.spots.reason()
-                if reason and (not known or number == len(turns)):
+                enough = number == len(TURNS) or doubt.spots.far or (hurried and doubt.spots.seen >= AT_ONCE)
+                if reason and (not known or enough):
                     _refuse(doubt.given, reason)
                 left += [doubt] if reason else []
             doubts = left
@@ -116,7 +132,7 @@ class Doubts:
         for way in ways:
             if self._vain < VAIN and self._asked(doubts, count, way):
                 return [True] * len(doubts)
-        if len(doubts) == 1 or self._vain >= VAIN:
+        if len(doubts) == 1 or self._vain >= VAIN or self._late:
             return [False] * len(doubts)
         half = len(doubts) // 2
         return [*self._movements(doubts[:half], count), *self._movements(doubts[half:], count)]
@@ -138,16 +154,10 @@ class Doubts:
         return True
 
 
-def _batches(doubts: Sequence[Doubt]) -> Iterator[list[Doubt]]:
-    """The same doubts, so many at a time as there is memory for."""
-    batch: list[Doubt] = []
-    for doubt in doubts:
-        if batch and NUDGES * sum(each.nbytes for each in (*batch, doubt)) > BYTES:
-            yield batch
-            batch = []
-        batch.append(doubt)
-    if batch:
-        yield batch
+def _fitting(doubts: Sequence[Doubt]) -> list[Doubt]:
+    """As many of the first of these as there is memory for at once, one at least."""
+    sizes = itertools.accumulate(NUDGES * each.nbytes for each in doubts)
+    return list(doubts[: max(sum(size <= BYTES for size in sizes), 1)])
 
 
 def _refuse(given: Input, reason: str) -> None:

@@ -19,9 +19,9 @@ import numpy as np
 from outpace.domains.base import Input
 from outpace.judge.spots import Spots
 
-# The doubts of one pair may take so many seconds, enough for all answers of a pair that lives a whole life. Where they
-# take longer, so many are looked into beside the furthest off. A confirmation has a dozen and a half pairs: what is
-# left out of a twentieth of the work is met in it.
+# The doubts of one pair may take so many seconds or as long as the pair took, enough for all answers of a pair that
+# lives a whole life. Where they take longer, some are looked into, and so many are kept for that beside the furthest
+# off. A confirmation has a dozen and a half pairs: what is left out of a twentieth of the work is met in it.
 SECONDS, FEWEST = 1.5, 6
 # What one takes beside the reference's calls, and for each so many bytes.
 EACH_SECONDS, EACH_BYTES = 5e-4, 64 << 10
@@ -48,22 +48,20 @@ class DrawnDoubts:
     def __init__(self, rng: np.random.Generator) -> None:
         self._rng = rng
         self._number = itertools.count()
-        # How many times as long as was reckoned beforehand doubts take.
-        self._slower = 1.0
         self._clear()
 
     def _clear(self) -> None:
-        self._always: list[Doubt] = []
+        self._edges: list[Doubt] = []
         # By the power of two of what the reference spent, and by output.
-        self._furthest: dict[tuple[int, str], Doubt] = {}
+        self._furthest: dict[tuple[int, int], Doubt] = {}
         # A heap, the last to be drawn on top: (-key, number, seconds to look into it, doubt).
         self._drawn: list[tuple[float, int, float, Doubt]] = []
         self._seconds, self._bytes = 0.0, 0
 
-    def add(self, doubt: Doubt, spent: float, asking: float, *, always: bool) -> None:
+    def add(self, doubt: Doubt, spent: float, asking: float, *, edge: bool) -> None:
         """Draw for one more doubt: the reference spent so long on it, and is asked about it for so long."""
-        if always:
-            self._always.append(doubt)
+        if edge:
+            self._edges.append(doubt)
             return
         cost = math.frexp(max(spent, 1e-9))[1]
         for output, distance in doubt.spots.distances.items():
@@ -72,7 +70,7 @@ class DrawnDoubts:
                 self._furthest[cost, output] = doubt
         # The smallest of such keys are a draw by weight, however many come after.
         key = float(self._rng.exponential()) / max(spent, 1e-9)
-        seconds = self._slower * (asking + EACH_SECONDS * (1 + doubt.nbytes / EACH_BYTES))
+        seconds = asking + EACH_SECONDS * (1 + doubt.nbytes / EACH_BYTES)
         heapq.heappush(self._drawn, (-key, next(self._number), seconds, doubt))
         self._seconds += seconds
         self._bytes += doubt.nbytes
@@ -87,17 +85,14 @@ class DrawnDoubts:
         return self._seconds > SECONDS and len(self._drawn) > FEWEST
 
     def taken(self) -> list[Doubt]:
-        """The doubts to look into; after that there are none."""
-        drawn = (doubt for *_, doubt in self._drawn)
-        found = list({id(each): each for each in (*self._always, *self._furthest.values(), *drawn)}.values())
-        self._reckoned = self._seconds
+        """The doubts to look into, in the order in which that is worth most; after that there are none."""
+        furthest = sorted(self._furthest.values(), key=lambda each: max(each.spots.distances.values()), reverse=True)
+        edges = [self._edges[at] for at in self._rng.permutation(len(self._edges))]
+        # Those drawn with the greatest weights last.
+        drawn = [doubt for *_, doubt in sorted(self._drawn, reverse=True)]
         self._clear()
-        return found
-
-    def took(self, seconds: float) -> None:
-        """So long took those that were taken last."""
-        if self._reckoned > 0:
-            self._slower = min(max(self._slower * seconds / self._reckoned, 0.1), 100.0)
+        in_turn = itertools.chain.from_iterable(itertools.zip_longest(edges, furthest, drawn))
+        return list({id(each): each for each in in_turn if each is not None}.values())
 
 
 def weight(value: Any) -> int:

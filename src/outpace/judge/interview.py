@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import hashlib
 import math
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -147,6 +148,7 @@ class Interview:
         )
         programs = {side: hurried if side else self._programs[0] for side in order}
         try:
+            begin = time.perf_counter()
             pair = Pair(self._kind, programs, self._cores, output_bytes, populate)
             try:
                 loaded = {side: worker.loaded_in for side, worker in pair.workers.items()}
@@ -155,8 +157,10 @@ class Interview:
                 yield pair
             finally:
                 pair.close()
-            # Each while the pair's set-up is the last that was made; to settle them the reference alone is asked.
-            self.doubts.settle()
+            # Each while the pair's set-up is the last that was made. To settle them the reference alone is asked, in a
+            # pair that has no doubts of its own.
+            if 1 in programs:
+                self.doubts.settle(time.perf_counter() - begin)
         except SideFailed as failed:
             raise _blame(failed.failure, failed.side, self.domain.task.entry) from failed
 

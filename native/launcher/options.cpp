@@ -148,6 +148,8 @@ Options parse_options(int argc, char** argv) {
             options.populate_input = number(name, value);
         } else if (name == "--populate-output") {
             options.populate_output = number(name, value);
+        } else if (name == "--freed") {
+            options.freed = number(name, value);
         } else {
             fail("unknown option " + std::string(name), 0);
         }

@@ -27,6 +27,7 @@ struct Options {
     std::uint64_t output_bytes = 0;
     std::uint64_t populate_input = 0;  // how much of the regions to map before anything stands in them
     std::uint64_t populate_output = 0;
+    std::uint64_t freed = 0;  // the largest block that callers make and free, as malloc is to know
     // The program and its arguments, ending in nullptr; or the library alone.
     std::vector<char*> target;
 };

@@ -103,7 +103,7 @@ def test_inputs_begin_wherever_their_elements_may() -> None:
     assert list(places.values()) == [set(range(0, 64, 4)), set(range(64))]
 
 
-@pytest.mark.parametrize(("byte", "name"), [(48, "'out'"), (8 + 2 * 64 + 128, "the result")])
+@pytest.mark.parametrize(("byte", "name"), [(8, "'both'"), (2 * 64 + 48, "'out'"), (4 * 64 + 8, "the result")])
 def test_whoever_writes_past_an_output_is_wrong(byte: int, name: str) -> None:
     signature = parse_declaration("int64_t f(double *out, int16_t *both)")
     question = function_question(signature, [{"out": Output((2, 3), "f8"), "both": np.ones(4, "i2")}], align=64)

@@ -112,7 +112,7 @@ def test_two_questions_never_start_alike() -> None:
 
 def test_arrays_to_work_on_in_place_are_nobodys_blank() -> None:
     blank, given = Blank(), np.arange(9.0)
-    at = blank.place(given, "'x'")
+    at = blank.place(given.tobytes(), given.dtype, "'x'")
     answer = np.frombuffer(blank.content, "f8", 9, at).copy()
     blank.mark_unwritten(answer, at)
     np.testing.assert_array_equal(answer, given)

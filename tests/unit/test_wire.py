@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outpace.judge import unmarshal, wire
+from outpace.judge import arguments, unmarshal, wire
 
 plain = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary(),
@@ -34,7 +34,7 @@ def forged(body: bytes) -> bytes:
 
 @given(plain)
 def test_plain_values_come_back_as_they_were(value: object) -> None:
-    packed = wire.pack(value)
+    packed = arguments.pack(value)
     assert unmarshal.read(answer(value)) == value
     assert wire.unpack(memoryview(packed), 0) == (value, len(packed))
 
@@ -52,7 +52,7 @@ def test_long_lists_of_numbers_come_back_as_they_were(values: list[float]) -> No
 def test_arrays_come_back_as_they_were(dtype: str, shape: tuple[int, ...]) -> None:
     array = np.arange(int(np.prod(shape))).astype(dtype).reshape(shape)
     values = {"deep": [1, {"x": array}], "top": array}
-    for back in (unmarshal.read(answer(values)), wire.unpack(memoryview(wire.pack(values)), 0)[0]):
+    for back in (unmarshal.read(answer(values)), wire.unpack(memoryview(arguments.pack(values)), 0)[0]):
         for found in (back["deep"][1]["x"], back["top"]):
             assert found.dtype == array.dtype and found.shape == array.shape and np.array_equal(found, array)
 
@@ -67,7 +67,7 @@ def test_an_array_alone_and_a_strided_one_are_sent_by_value() -> None:
 
 
 def test_arguments_are_views_that_cannot_be_written() -> None:
-    values = wire.unpack(memoryview(wire.pack({"a": np.arange(5), "b": np.zeros((0, 2))})), 0)[0]
+    values = wire.unpack(memoryview(arguments.pack({"a": np.arange(5), "b": np.zeros((0, 2))})), 0)[0]
     assert not values["a"].flags.writeable and values["b"].shape == (0, 2)
 
 
@@ -99,7 +99,7 @@ def test_large_arrays_are_left_where_they_lie_and_small_ones_are_not() -> None:
 
 
 def test_several_values_follow_each_other() -> None:
-    both = wire.pack({"a": np.arange(5)}) + wire.pack([1, 2])
+    both = arguments.pack({"a": np.arange(5)}) + arguments.pack([1, 2])
     first, at = wire.unpack(memoryview(both), 0)
     assert first["a"].tolist() == [0, 1, 2, 3, 4]
     assert wire.unpack(memoryview(both), at) == ([1, 2], len(both))
@@ -114,7 +114,7 @@ def test_lazy_objects_and_subclasses_are_refused() -> None:
 
     for value in (Lazy(3), np.zeros(3).view(Late), np.array([object()]), object(), [object()], np.array(["a"])):
         with pytest.raises(wire.WireError):
-            wire.pack(value)
+            arguments.pack(value)
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_arguments_that_changed_places_are_not_the_same() -> None:
 
 def test_arguments_never_lie_side_by_side() -> None:
     one, other = np.ones((4, 8)), np.ones((4, 8))
-    values, _ = wire.unpack(memoryview(wire.pack({"one": one, "other": other})), 0)
+    values, _ = wire.unpack(memoryview(arguments.pack({"one": one, "other": other})), 0)
     begin, end = (values[name].__array_interface__["data"][0] for name in ("one", "other"))
     assert end >= begin + one.nbytes + 64
     assert values["one"].tolist() == values["other"].tolist() == one.tolist()

@@ -106,7 +106,8 @@ class ProgramDomain:
     def _python_worker(self, kind: JailKind, interpreter: Interpreter, place: Bind) -> tuple[str, ...]:
         entry = self.task.entry
         worker = self._worker_code()[0].seen_as(kind)
-        regions = ("socket", "input", "output", "input_bytes", "output_bytes", "populate_input", "populate_output")
+        regions = ("socket", "input", "output", "input_bytes", "output_bytes")
+        memory = ("populate_input", "populate_output", "freed")
         called = (f"{place.seen_as(kind)}/{entry.module}", entry.function, entry.setup)
         # Arguments may be arrays, so that no honest candidate can do without it.
         wanted = self.task.environment
@@ -122,7 +123,7 @@ class ProgramDomain:
             "-P",
             "-S",
             worker,
-            *(f"{{{name}}}" for name in regions),
+            *(f"{{{name}}}" for name in (*regions, *memory)),
             *called,
             beforehand,
             *folders,

@@ -34,6 +34,8 @@ class Blank:
         With a known blank outputs start as poison: for the reference, where no candidate is asked the same.
         """
         self.used = 0
+        # Bytes of the largest output.
+        self.largest = 0
         self._align = align
         self._known = known
         self._content: bytes | None = None
@@ -51,16 +53,17 @@ class Blank:
 
     def _room(self, size: int, name: str, shifted: int) -> int:
         begin, at = self.used, self.used + shifted
+        self.largest = max(self.largest, size)
         self.used = at + size + -(at + size) % LINE + LINE
         # By chance: what is known beforehand could be put back by whoever wrote over it.
         self._gaps.append((begin, os.urandom(shifted), f"before the start of {name}"))
         self._gaps.append((at + size, os.urandom(self.used - at - size), f"past the end of {name}"))
         return at
 
-    def place(self, array: npt.NDArray[np.generic], name: str) -> int:
+    def place(self, data: bytes, dtype: np.dtype[np.generic], name: str) -> int:
         """Room for an array that is worked on in place."""
-        at = self._room(array.nbytes, name, shift(array.dtype, self._align))
-        self._placed.append((at, array.tobytes()))
+        at = self._room(len(data), name, shift(dtype, self._align))
+        self._placed.append((at, data))
         return at
 
     @property

@@ -26,7 +26,7 @@ from outpace.judge.jail import MIB, JailKind
 from outpace.judge.pair import Pair, SideFailed
 from outpace.judge.question import BadAnswer, Question
 from outpace.judge.verdict import Outcome, Sample, Span
-from outpace.judge.worker import Failed, Heard, Program
+from outpace.judge.worker import Failed, Heard, Memory, Program
 from outpace.task import Entry
 
 # A turn may take so many times what the reference takes over it, less in a confirmation, which nothing so slow will
@@ -68,6 +68,8 @@ class Interview:
         self._question_bytes = 0
         self._kept_bytes = 0
         self._answer_bytes = 0
+        # The largest array of a question or of its answer: any other caller makes such blocks and frees them.
+        self._freed = 0
         self._set_up: list[Question] = []
         # Seconds that the candidate may still dawdle, in its calls and before the first.
         self._slack = domain.task.limits.seconds
@@ -131,6 +133,7 @@ class Interview:
         lot = Lot([*before, *(self.domain.question(each, known_blank=known_blank) for each in bundles)], inputs)
         self._question_bytes = max(self._question_bytes, lot.input_bytes)
         self._kept_bytes = max(self._kept_bytes, lot.kept)
+        self._freed = max(self._freed, *(question.largest for question in lot.questions), 0)
         return lot
 
     # Turns
@@ -141,7 +144,9 @@ class Interview:
         output_bytes = max(self.domain.task.limits.output_mb, 1) * MIB
         order = [side for side in rng.permutation(2).tolist() if side in sides]
         # Rounded up, so that it says little about what came before.
-        populate = (_power_of_two(self._kept_bytes + self._question_bytes), _power_of_two(self._answer_bytes))
+        memory = Memory(
+            _power_of_two(self._kept_bytes + self._question_bytes), _power_of_two(self._answer_bytes), self._freed
+        )
         patient = self._slack_before + PATIENCE[Span.WHOLE] * self._loading
         hurried = dataclasses.replace(
             self._programs[1], setup_seconds=max(min(self._programs[1].setup_seconds, patient), 0.0)
@@ -149,7 +154,7 @@ class Interview:
         programs = {side: hurried if side else self._programs[0] for side in order}
         try:
             begin = time.perf_counter()
-            pair = Pair(self._kind, programs, self._cores, output_bytes, populate)
+            pair = Pair(self._kind, programs, self._cores, output_bytes, memory)
             try:
                 loaded = {side: worker.loaded_in for side, worker in pair.workers.items()}
                 self._loading = max(self._loading, loaded.get(0, 0.0))

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from outpace.errors import TaskError
 from outpace.judge.feeder import ANSWER_LIMIT, DESK_BYTES, Lot
 from outpace.judge.jail import JAIL_UID, MIB, JailKind
-from outpace.judge.worker import Failed, Heard, Program, Region, Worker
+from outpace.judge.worker import Failed, Heard, Memory, Program, Region, Worker
 
 INPUT_REGION = 256 * MIB
 
@@ -31,7 +31,7 @@ class Pair:
         programs: Mapping[int, Program],
         cores: Sequence[int],
         output_bytes: int,
-        populate: tuple[int, int] = (0, 0),
+        memory: Memory = Memory(),
     ) -> None:
         """Start the sides that are named, in that order."""
         # No page serves both. Whoever maps a page can throw it out of the caches, and see by the time of a look whether
@@ -49,7 +49,7 @@ class Pair:
                         self._inputs[side],
                         self._outputs[side],
                         cores,
-                        populate,
+                        memory,
                     )
                 except Failed as failure:
                     raise SideFailed(failure, side) from failure

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from outpace.errors import TaskError
-from outpace.judge import unmarshal, wire
+from outpace.judge import arguments, unmarshal, wire
 from outpace.judge.abi import C_TYPES, Parameter, Signature
 from outpace.judge.alignment import LINE, shift
 from outpace.judge.blank import POISON, Blank
+from outpace.judge.blocks import laid_down
 from outpace.judge.extent import excess, extent
 from outpace.task import Output
 
@@ -30,6 +31,9 @@ _RANGE = struct.Struct("<QQ")
 _IMMEDIATE, _INPUT, _OUTPUT, _RESULT = range(4)
 _STDIN, _FILE, _ARGUMENT, _STDOUT, _OUTPUT_FILE, _EXIT, _USAGE = range(1, 8)
 _TOO_LONG, _MISSING, _WITH_HOLES, _WITH_NAMES = (2**64 - number for number in range(1, 5))
+
+
+_BYTE = np.dtype(np.uint8)
 
 
 class BadAnswer(Exception):
@@ -53,6 +57,8 @@ class Question:
     # For commands: CPU time, wall time and run delay of the processes it started, which the launcher alone can know.
     usage: Callable[[memoryview], tuple[int, int, int]] | None = None
     setup: bool = False
+    # The bytes of its largest array, among arguments and outputs.
+    largest: int = 0
 
 
 def function_question(
@@ -73,9 +79,10 @@ def function_question(
     for values in inputs:
         _same_names(signature, values)
         row = [_RECORD.pack(slots, 0, record_bytes)]
+        placed = _placed(signature, values, arena, outputs)
         reads: list[tuple[str, int, str, tuple[int, ...]]] = []
         for parameter in signature.parameters:
-            row.append(_slot(parameter, values[parameter.name], arena, outputs, reads))
+            row.append(_slot(parameter, values[parameter.name], placed, outputs, reads))
         at = outputs.reserve(8, "the result")
         row.append(_SLOT.pack(_RESULT, 0, at))
         if signature.returns != "void":
@@ -100,6 +107,7 @@ def function_question(
         answer_bytes=outputs.used,
         read=read,
         setup=setup,
+        largest=max(arena.largest, outputs.largest),
     )
 
 
@@ -135,7 +143,7 @@ def _same_names(signature: Signature, values: Mapping[str, Any]) -> None:
 def _slot(
     parameter: Parameter,
     value: Any,
-    arena: _Arena,
+    placed: Mapping[str, _Placed],
     outputs: Blank,
     reads: list[tuple[str, int, str, tuple[int, ...]]],
 ) -> bytes:
@@ -148,13 +156,44 @@ def _slot(
         at = outputs.reserve(dtype.itemsize * _count(value.shape), f"'{parameter.name}'", dtype)
         reads.append((parameter.name, at, dtype.str, value.shape))
         return _SLOT.pack(_OUTPUT, 0, at)
-    array = _array(parameter, value)
-    if not parameter.output:
-        return _SLOT.pack(_INPUT, 0, arena.add(array))
-    # The judge copies it, not the worker: what a worker does before the calls must cost nothing worth stealing.
-    at = outputs.place(array, f"'{parameter.name}'")
-    reads.append((parameter.name, at, array.dtype.str, array.shape))
-    return _SLOT.pack(_OUTPUT, 0, at)
+    there = placed[parameter.name]
+    if parameter.output:
+        reads.append((parameter.name, there.at, there.array.dtype.str, there.array.shape))
+    return _SLOT.pack(there.slot, 0, there.at)
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """An array argument, and where its pointer points to."""
+
+    array: np.ndarray[Any, Any]
+    slot: int
+    at: int
+
+
+def _placed(signature: Signature, values: Mapping[str, Any], arena: _Arena, outputs: Blank) -> dict[str, _Placed]:
+    """Lay down the arrays of a call; what shares memory with one that may be written to is written to as well."""
+    given = [
+        (each, _array(each, values[each.name]))
+        for each in signature.parameters
+        if each.pointer and not isinstance(values[each.name], Output)
+    ]
+    blocks, lies = laid_down([array for _, array in given])
+    found: dict[str, _Placed] = {}
+    for number, block in enumerate(blocks):
+        members = [(*each, lie.offset) for each, lie in zip(given, lies, strict=True) if lie.block == number]
+        written = [parameter.name for parameter, _, _ in members if parameter.output]
+        dtype = members[0][1].dtype
+        # The judge copies it, not the worker: what a worker does before the calls must cost nothing worth stealing.
+        at = outputs.place(block, dtype, f"'{written[0]}'") if written else arena.add(block, dtype)
+        for parameter, array, offset in members:
+            found[parameter.name] = _Placed(array, _OUTPUT if written else _INPUT, at + offset)
+    for parameter, array in given:
+        if not array.size:
+            nothing, name = (b"", array.dtype), f"'{parameter.name}'"
+            at = outputs.place(*nothing, name) if parameter.output else arena.add(*nothing)
+            found[parameter.name] = _Placed(array, _OUTPUT if parameter.output else _INPUT, at)
+    return found
 
 
 def _array(parameter: Parameter, value: Any) -> np.ndarray[Any, Any]:
@@ -209,14 +248,16 @@ class _Arena:
         self._parts: list[bytes] = []
         self._at = start
         self._align = align
+        self.largest = 0
         self._pad(b"")
 
-    def add(self, array: np.ndarray[Any, Any]) -> int:
-        before = os.urandom(shift(array.dtype, self._align))
+    def add(self, data: bytes, dtype: np.dtype[Any] = _BYTE) -> int:
+        before = os.urandom(shift(dtype, self._align))
         offset = self._at + len(before)
-        self._parts += before, array.tobytes()
-        self._at = offset + array.nbytes
-        self._pad(b"\0" if array.dtype.itemsize == 1 else b"")
+        self.largest = max(self.largest, len(data))
+        self._parts += before, data
+        self._at = offset + len(data)
+        self._pad(b"\0" if dtype.itemsize == 1 else b"")
         return offset
 
     def _pad(self, end: bytes) -> None:
@@ -231,14 +272,25 @@ class _Arena:
 def python_question(inputs: Sequence[Mapping[str, Any]], *, setup: bool = False) -> Question:
     """Calls of a Python function: the keyword arguments of each on the wire; answers come the same way."""
     try:
-        data = b"".join(wire.pack(dict(values)) for values in inputs)
+        data = b"".join(arguments.pack(dict(values)) for values in inputs)
     except wire.WireError as error:
         raise TaskError(f"make_input gives what cannot be sent: {error}") from None
 
     def read(region: memoryview, expected: Sequence[Any] | None = None) -> list[Any]:
         return _read_wire(region, len(inputs), expected)
 
-    return Question(len(inputs), data, len(data), bytes([POISON]) * 8, None, read, setup=setup)
+    largest = max((_largest(values) for values in inputs), default=0)
+    return Question(len(inputs), data, len(data), bytes([POISON]) * 8, None, read, setup=setup, largest=largest)
+
+
+def _largest(value: Any) -> int:
+    """The bytes of the largest array; whatever else there is, the worker makes and frees itself."""
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if isinstance(value, Mapping):
+        return max(map(_largest, value.values()), default=0)
+    # Of a long list the first few tell.
+    return max(map(_largest, value[:16]), default=0) if isinstance(value, (list, tuple)) else 0
 
 
 def _read_wire(region: memoryview, count: int, expected: Sequence[Any] | None) -> list[Any]:
@@ -294,7 +346,7 @@ def command_question(given: Mapping[str, Any], outputs: Sequence[str], output_by
     row += [_PART.pack(_EXIT, 0, 0, 0, 0, 8, 0, 0), _PART.pack(_USAGE, 0, 0, 0, 0, 24, 0, 0)]
     row.append(_PART.pack(_STDOUT, 0, 0, 0, 0, room, 0, 0))
     for name in outputs:
-        name_at = arena.add(np.frombuffer(name.encode(), dtype=np.uint8))
+        name_at = arena.add(name.encode())
         row.append(_PART.pack(_OUTPUT_FILE, 0, 0, 0, 0, room, name_at, len(name.encode())))
 
     def usage(region: memoryview) -> tuple[int, int, int]:
@@ -317,8 +369,8 @@ def command_question(given: Mapping[str, Any], outputs: Sequence[str], output_by
 
 def _data_part(kind: int, content: Any, name: str, arena: _Arena) -> bytes:
     raw = content.encode() if isinstance(content, str) else bytes(content)
-    offset = arena.add(np.frombuffer(raw, dtype=np.uint8))
-    name_at = arena.add(np.frombuffer(name.encode(), dtype=np.uint8)) if name else 0
+    offset = arena.add(raw)
+    name_at = arena.add(name.encode()) if name else 0
     return _PART.pack(kind, 0o644, offset, len(raw), 0, 0, name_at, len(name.encode()))
 
 

@@ -1,16 +1,15 @@
 """The wire: values as bytes between the judge and a Python worker; imported on both sides of the jail.
 
 A value is a marshalled pair (plain value, where its arrays were), then the arrays, each from a multiple of 64 bytes on.
-Answers say of an array its path, type and shape; arguments also where it begins, which saves the worker the reckoning.
-`pack` and `unpack` leave the work to the interpreter's own C code, because whatever they waste is on the candidate's
-clock, and could be won by replacing them. `unpack` trusts its bytes and serves in the worker alone; the judge reads
-answers with `unmarshal.py`, which does not.
+Answers say of an array its path, type and shape; arguments (`arguments.py`) also where it begins and how its elements
+lie. `pack_into` and `unpack` leave the work to the interpreter's own C code, because whatever they waste is on the
+candidate's clock, and could be won by replacing them. `unpack` trusts its bytes and serves in the worker alone; the
+judge reads answers with `unmarshal.py`, which does not.
 """
 
 from __future__ import annotations
 
 import marshal
-import os
 import struct
 import sys
 from typing import Any
@@ -25,7 +24,7 @@ APART_FROM, APART_MOST = 4096, 160
 # dtype codes an array may have: numbers and booleans, never objects (an object array would need pickle).
 ARRAY_DTYPES = ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16")
 _SCALARS = {type(None), bool, int, float, str, bytes}
-_Found = list[tuple[tuple[Any, ...], Any]]
+Found = list[tuple[tuple[Any, ...], Any]]
 # The codes of array types that are sent as they are: looking again would be on the clock.
 _codes: dict[Any, str] = {}
 _last_type: Any = None  # of the last array sent alone, with its code: to look a type up takes its hash
@@ -50,25 +49,6 @@ _types = _Types()
 
 class WireError(ValueError):
     """The value cannot be sent, or the bytes are not a value."""
-
-
-def pack(value: Any) -> bytes:
-    """The bytes of arguments, as many as a multiple of 64; only plain types and arrays, nothing lazy gets through."""
-    rest, found = _apart(value)
-    described: list[tuple[Any, str, int, tuple[int, ...]]] = []
-    parts, start = [b"", b"", b""], 0
-    for path, array in found:
-        # The short form serves an array right under a name; one without elements has no place in the bytes.
-        short = len(path) == 1 and array.size
-        described.append((path[0] if short else path, array.dtype.str, start, array.shape))
-        # Chance behind each: arrays that lay side by side could be taken for one, which no caller's are.
-        gap = -array.nbytes % ALIGN + ALIGN
-        parts += (array.tobytes(), os.urandom(gap))
-        start += array.nbytes + gap
-    body = _marshalled((rest, described))
-    first = _aligned(HEADER.size + len(body))
-    parts[:3] = HEADER.pack(len(body), first + start), body, bytes(first - HEADER.size - len(body))
-    return b"".join(parts)
 
 
 def pack_into(value: Any, region: memoryview, at: int, apart: list[Any] | None = None) -> int:
@@ -98,8 +78,8 @@ def pack_into(value: Any, region: memoryview, at: int, apart: list[Any] | None =
                 return end
             except TypeError:
                 pass  # its elements do not lie side by side
-    rest, found = _apart(value)
-    body = _marshalled((rest, [(path, array.dtype.str, array.shape) for path, array in found]))
+    rest, found = apart_from(value)
+    body = marshalled((rest, [(path, array.dtype.str, array.shape) for path, array in found]))
     first = HEADER.size + len(body)
     first += at + -first % ALIGN
     end = first
@@ -115,7 +95,8 @@ def pack_into(value: Any, region: memoryview, at: int, apart: list[Any] | None =
             apart.append((first, size, _own(array, apart)))
         elif size:
             # A view of bytes can be made of any shape but one without elements.
-            region[first : first + size] = memoryview(array).cast("B")
+            plain = array if array.flags.c_contiguous else array.copy(order="C")
+            region[first : first + size] = memoryview(plain).cast("B")
         first += size + -size % ALIGN
     return end
 
@@ -130,9 +111,9 @@ def _own(array: Any, apart: list[Any]) -> Any:
     return array if own else array.copy(order="C")
 
 
-def _apart(value: Any) -> tuple[Any, _Found]:
+def apart_from(value: Any) -> tuple[Any, Found]:
     """A value without its arrays, and the arrays with their paths."""
-    found: _Found = []
+    found: Found = []
     met: list[Any] = []
     try:
         rest = _without_arrays(value, (), found, met)
@@ -156,7 +137,7 @@ def _copy_shared(met: list[Any]) -> None:
         seen.add(id(each))
 
 
-def _marshalled(pair: tuple[Any, list[Any]]) -> bytes:
+def marshalled(pair: tuple[Any, list[Any]]) -> bytes:
     try:
         return marshal.dumps(pair, MARSHAL_VERSION)
     except ValueError:
@@ -168,9 +149,9 @@ def _marshalled(pair: tuple[Any, list[Any]]) -> bytes:
 
 def plain(value: Any) -> bytes:
     """The bytes of a value with where its arrays lie, whose elements nobody can change: equal for equal arguments."""
-    rest, found = _apart(value)
+    rest, found = apart_from(value)
     places = [(path, array.dtype.str, array.shape, array.__array_interface__["data"][0]) for path, array in found]
-    return _marshalled((rest, places))
+    return marshalled((rest, places))
 
 
 def unpack(data: memoryview, offset: int) -> tuple[Any, int]:
@@ -179,13 +160,13 @@ def unpack(data: memoryview, offset: int) -> tuple[Any, int]:
     at = offset + HEADER.size
     value, described = marshal.loads(data[at : at + length])
     at += length + -(HEADER.size + length) % ALIGN
-    for name, code, start, shape in described:
+    for name, code, start, shape, strides in described:
         dtype = _types[code]
         if type(name) is str:
-            value[name] = _array_type(shape, dtype, data, at + start)
+            value[name] = _array_type(shape, dtype, data, at + start, strides)
         else:
             empty = 0 in shape
-            array = _array_type(shape, dtype) if empty else _array_type(shape, dtype, data, at + start)
+            array = _array_type(shape, dtype) if empty else _array_type(shape, dtype, data, at + start, strides)
             value = placed(value, name, array)
     return value, offset + size
 
@@ -201,11 +182,11 @@ def placed(value: Any, path: tuple[Any, ...], array: Any) -> Any:
     return value
 
 
-def _aligned(size: int) -> int:
+def aligned(size: int) -> int:
     return size + -size % ALIGN
 
 
-def _without_arrays(value: Any, path: tuple[Any, ...], arrays: _Found, met: list[Any]) -> Any:
+def _without_arrays(value: Any, path: tuple[Any, ...], arrays: Found, met: list[Any]) -> Any:
     """The value with None for each array; arrays are added to the one list, all that holds others to the other."""
     kind = type(value)
     if kind in _SCALARS:
@@ -229,19 +210,18 @@ def _without_arrays(value: Any, path: tuple[Any, ...], arrays: _Found, met: list
         raise WireError(
             f"a {kind.__name__} cannot be sent; use numbers, texts, bytes, lists, dicts with str keys and arrays"
         )
-    arrays.append((path, _sendable(value, numpy)))
+    arrays.append((path, _checked(value)))
     met.append(value)
     return None
 
 
-def _sendable(array: Any, numpy: Any) -> Any:
-    """The array as it can be copied byte by byte: itself, if it already is so."""
-    if array.dtype in _codes and array.flags.c_contiguous:
+def _checked(array: Any) -> Any:
+    """The array, if its elements can be copied byte by byte."""
+    if array.dtype in _codes:
         return array
     dtype = array.dtype
     # Those of another byte order are not the same array to a caller, and to convert them would be done for nothing.
     if dtype.str[1:] not in ARRAY_DTYPES or not dtype.isnative:
         raise WireError(f"an array of {dtype} cannot be sent; use arrays of numbers or booleans in native byte order")
     _codes[dtype] = _types[dtype.str].str
-    # Not ascontiguousarray, which makes an axis where there is none.
-    return numpy.asarray(array, dtype=dtype, order="C")
+    return array

@@ -118,6 +118,17 @@ class Heard:
     spent: tuple[int, ...] = ()
 
 
+@dataclass(frozen=True)
+class Memory:
+    """What a worker's memory is like before the first call: as if calls had been made already."""
+
+    # So many bytes of the input and the output region are mapped.
+    input: int = 0
+    output: int = 0
+    # The largest block that callers make and free, which malloc goes by.
+    freed: int = 0
+
+
 @dataclass
 class Worker:
     """A running worker, stopped (SIGSTOP) out of its turn: it can neither compute ahead nor disturb its rival."""
@@ -149,18 +160,18 @@ class Worker:
         inputs: Region,
         outputs: Region,
         cores: Sequence[int],
-        populate: tuple[int, int],
+        memory: Memory,
     ) -> Worker:
         """Start a worker pinned to these cores and wait until the candidate's code is loaded.
 
-        So many bytes of the input and output regions are mapped before anything of the candidate is there.
+        Its memory is made ready before anything of the candidate is there.
         """
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         errors_read, errors_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         numbers = {"socket": theirs.fileno(), "input": inputs.fd, "output": outputs.fd}
         numbers |= {"input_bytes": inputs.size, "output_bytes": outputs.size}
-        numbers |= {"populate_input": populate[0], "populate_output": populate[1]}
+        numbers |= {"populate_input": memory.input, "populate_output": memory.output, "freed": memory.freed}
         options = [part for name in numbers for part in ("--" + name.replace("_", "-"), "{" + name + "}")]
         inner = [part.format(**numbers) if part.startswith("{") else part for part in (*options, *program.inner)]
         command = jail_command(kind, program.confinement, inner)

@@ -342,6 +342,7 @@ class Conversation {
         std::byte* region = worker_.output + desk_bytes;
         std::uint64_t done = 0;
         std::vector<Range> places;
+        memory_.look_anew();
         const auto copy_until = [&](std::uint64_t end) {
             std::memcpy(answer + done, region + done, end - done);
             if (question.answer_bytes == any_length) {

@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
-#include <functional>
 #include <random>
 #include <vector>
 
@@ -19,6 +18,39 @@ namespace {
 // Of an entry of the kernel's page map.
 constexpr std::uint64_t of_a_file_or_shared = std::uint64_t{1} << 61;
 constexpr std::uint64_t its_alone = std::uint64_t{1} << 56;
+
+// NumPy asks for huge pages of this many small ones in arrays of so many bytes. The first touch of one takes
+// about as long as that of so many small ones.
+constexpr std::uint64_t huge = 512;
+constexpr std::uint64_t from_bytes = std::uint64_t{4} << 20;
+constexpr std::uint64_t huge_costs = 80;
+
+bool there_are_huge_pages() {
+    std::ifstream file("/sys/kernel/mm/transparent_hugepage/enabled");
+    std::string said;
+    return static_cast<bool>(std::getline(file, said)) && said.find("[never]") == std::string::npos;
+}
+
+bool untouched_page(std::uint64_t entry) {
+    return (entry & its_alone) == 0;
+}
+
+// What touching these pages, of which `first` is the first's number, would cost, in small pages.
+std::uint64_t cost_of_touching(const std::vector<std::uint64_t>& entries, std::uint64_t first,
+                               std::uint64_t bytes) {
+    static const bool any_huge = there_are_huge_pages();
+    auto cost = static_cast<std::uint64_t>(std::count_if(entries.begin(), entries.end(), untouched_page));
+    if (!any_huge || bytes < from_bytes) {
+        return cost;
+    }
+    for (std::uint64_t at = (huge - first % huge) % huge; at + huge <= entries.size(); at += huge) {
+        const auto begin = entries.begin() + static_cast<std::ptrdiff_t>(at);
+        if (std::all_of(begin, begin + huge, untouched_page)) {
+            cost -= huge - huge_costs;
+        }
+    }
+    return cost;
+}
 
 }  // namespace
 
@@ -41,8 +73,7 @@ bool Memory::read(void* to, std::uint64_t address, std::uint64_t bytes) const {
     return process_vm_readv(pid_, &here, 1, &there, 1, 0) == static_cast<ssize_t>(bytes);
 }
 
-bool Memory::fetch(std::byte* to, std::uint64_t address, std::uint64_t bytes,
-                   std::uint64_t* untouched) const {
+bool Memory::fetch(std::byte* to, std::uint64_t address, std::uint64_t bytes, std::uint64_t* untouched) {
     // Looked at after it was read: a page that nobody touched has no kind before.
     return read(to, address, bytes) && own(address, bytes, untouched);
 }
@@ -97,7 +128,7 @@ Memory::Chance& Memory::chance() {
 // Whether none of these pages are a file's or shared: the same page may then stand in many places, or hold an
 // argument, and nobody has written what is read there. A page that was never written to is nobody's alone:
 // there stands the kernel's page of zeros, a small or a huge one, however it got there.
-bool Memory::own(std::uint64_t address, std::uint64_t bytes, std::uint64_t* untouched) const {
+bool Memory::own(std::uint64_t address, std::uint64_t bytes, std::uint64_t* untouched) {
     if (bytes == 0) {
         return true;
     }
@@ -108,33 +139,33 @@ bool Memory::own(std::uint64_t address, std::uint64_t bytes, std::uint64_t* unto
         static_cast<ssize_t>(wanted)) {
         return false;
     }
-    const auto is = [](std::uint64_t bit) {
-        return [bit](std::uint64_t entry) { return (entry & bit) != 0; };
-    };
-    *untouched += entries.size() -
-                  static_cast<std::uint64_t>(std::count_if(entries.begin(), entries.end(), is(its_alone)));
+    *untouched += cost_of_touching(entries, first, bytes);
+    const auto others = [](std::uint64_t entry) { return (entry & of_a_file_or_shared) != 0; };
     // The huge page of zeros passes for a file's.
-    return std::none_of(entries.begin(), entries.end(), is(of_a_file_or_shared)) || anonymous(address, bytes);
+    return std::none_of(entries.begin(), entries.end(), others) || anonymous(address, bytes);
 }
 
 // Whether nothing but private memory without a file is mapped there.
-bool Memory::anonymous(std::uint64_t address, std::uint64_t bytes) const {
-    std::ifstream maps(maps_);
-    std::uint64_t covered = address;
-    for (std::string line; covered < address + bytes && std::getline(maps, line);) {
-        unsigned long long begin = 0;
-        unsigned long long end = 0;
-        unsigned long long inode = 0;
-        char rights[5] = {};
-        if (std::sscanf(line.c_str(), "%llx-%llx %4s %*x %*s %llu", &begin, &end, rights, &inode) != 4) {
-            return false;
-        }
-        if (begin <= covered && covered < end) {
-            if (rights[3] != 'p' || inode != 0) {
-                return false;
+bool Memory::anonymous(std::uint64_t address, std::uint64_t bytes) {
+    if (private_.empty()) {
+        std::ifstream maps(maps_);
+        for (std::string line; std::getline(maps, line);) {
+            unsigned long long begin = 0;
+            unsigned long long end = 0;
+            unsigned long long inode = 0;
+            char rights[5] = {};
+            const int found =
+                std::sscanf(line.c_str(), "%llx-%llx %4s %*x %*s %llu", &begin, &end, rights, &inode);
+            if (found == 4 && rights[3] == 'p' && inode == 0) {
+                private_.push_back({begin, end});
             }
-            covered = end;
         }
+    }
+    auto range = std::upper_bound(private_.begin(), private_.end(), address,
+                                  [](std::uint64_t at, const Range& one) { return at < one.end; });
+    std::uint64_t covered = address;
+    for (; range != private_.end() && range->begin <= covered && covered < address + bytes; ++range) {
+        covered = range->end;
     }
     return covered >= address + bytes;
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "../launcher/descriptor.hpp"
 
@@ -20,9 +21,13 @@ class Memory {
 
     bool read(void* to, std::uint64_t address, std::uint64_t bytes) const;
 
-    // Reads an array, and adds up the pages of it that the worker had never written to. False where it does
-    // not lie in private memory of the worker's.
-    bool fetch(std::byte* to, std::uint64_t address, std::uint64_t bytes, std::uint64_t* untouched) const;
+    // Forgets what was seen of its mappings, which are looked at once for all arrays of an answer: a worker
+    // may have tens of thousands of them.
+    void look_anew() { private_.clear(); }
+
+    // Reads an array, and adds up the pages of it that the worker had never written to, as many small ones as
+    // they cost. False where it does not lie in private memory of the worker's.
+    bool fetch(std::byte* to, std::uint64_t address, std::uint64_t bytes, std::uint64_t* untouched);
 
     // Writes over all of an array that was fetched, as whoever it was given to may do: nobody can rely on it
     // any more. All of it, because what is spoiled in parts can be mended. False where it cannot be written
@@ -42,12 +47,19 @@ class Memory {
 
     // Drawn when it is first needed, and used again and again: nothing is left for it to be taken off from.
     Chance& chance();
-    bool own(std::uint64_t address, std::uint64_t bytes, std::uint64_t* untouched) const;
-    bool anonymous(std::uint64_t address, std::uint64_t bytes) const;
+    bool own(std::uint64_t address, std::uint64_t bytes, std::uint64_t* untouched);
+    bool anonymous(std::uint64_t address, std::uint64_t bytes);
+
+    struct Range {
+        std::uint64_t begin;
+        std::uint64_t end;
+    };
 
     std::int32_t pid_;
     Descriptor pages_;  // what the kernel says of its pages
     std::string maps_;  // and the file of what it says of its mappings
+    std::vector<Range>
+        private_;  // those without a file that are its alone, in order, once they were looked at
     std::unique_ptr<Chance> chance_;
 };
 

@@ -92,13 +92,29 @@ void add_signalling(Policy& policy, bool fork, Action refusal) {
     policy.always(fork ? allow : refusal, signalling_by_descriptor);
 }
 
-// All but naming another process as the receiver of a descriptor's signals, and choosing the signal.
+// What programs ask of descriptors. Among the rest are naming another process as the receiver of signals, and
+// hints that stay with a file for as long as the kernel remembers it, though it may not be written to.
 void add_descriptor_control(Policy& policy, Action refusal) {
-    policy.depends(__NR_fcntl,
-                   {when_equal(1, F_SETOWN, refusal), when_equal(1, F_SETOWN_EX, refusal),
-                    when_equal(1, F_SETSIG, refusal), when_equal(1, F_NOTIFY, refusal),
-                    when_equal(1, F_SETLEASE, refusal)},
-                   allow);
+    std::vector<Branch> allowed;
+    for (const int command :
+         {F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_GETOWN, F_GETLK, F_SETLK, F_SETLKW,
+          F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW, F_GETPIPE_SZ, F_SETPIPE_SZ, F_GET_SEALS, F_ADD_SEALS}) {
+        allowed.push_back(when_equal(1, static_cast<std::uint32_t>(command), allow));
+    }
+    policy.depends(__NR_fcntl, allowed, refusal);
+}
+
+// Terminals, and how much there is to read; to all else the answer is that of a file which is no device.
+// Among the rest are typing into a terminal, and marks on files that stay there.
+void add_device_control(Policy& policy, Action refusal) {
+    std::vector<Branch> cases;
+    for (const unsigned request : {TCGETS, TIOCGWINSZ, TIOCGPGRP, FIONREAD, FIONBIO, FIOCLEX, FIONCLEX}) {
+        cases.push_back(when_equal(1, request, allow));
+    }
+    for (const unsigned request : {TIOCSTI, TIOCLINUX, FIOSETOWN, SIOCSPGRP}) {
+        cases.push_back(when_equal(1, request, refusal));
+    }
+    policy.depends(__NR_ioctl, cases, refuse(ENOTTY));
 }
 
 // A function worker's share that does not change after loading.
@@ -140,11 +156,7 @@ std::vector<sock_filter> program_filter(const ProgramRights& rights) {
     } else {
         policy.always(allow, {__NR_execve, __NR_execveat});
     }
-    // TIOCSTI types into the terminal, TIOCLINUX pastes into the console, the others are F_SETOWN again.
-    policy.depends(__NR_ioctl,
-                   {when_equal(1, TIOCSTI, refusal), when_equal(1, TIOCLINUX, refusal),
-                    when_equal(1, FIOSETOWN, refusal), when_equal(1, SIOCSPGRP, refusal)},
-                   allow);
+    add_device_control(policy, refusal);
     policy.always(rights.fork ? allow : refusal, timers);
     // A pair of connected sockets reaches nobody but one's own children. Cargo and Node start them with one.
     policy.depends(__NR_socketpair, {when_not_equal(0, AF_UNIX, refusal)}, rights.fork ? allow : refusal);

@@ -251,9 +251,10 @@ const char* answer(const Request& request, const Regions& regions, const Library
     return nullptr;
 }
 
-// Lets malloc know, as every caller that makes inputs and frees them does, that blocks so large come and go: it
-// then keeps what is freed, up to as much again, instead of having the kernel take it back and clear it anew.
-// Whoever freed nothing so large would pay for each page of a call's temporaries, call after call. Never touched.
+// Lets malloc know, as every caller that makes inputs and frees them does, that blocks so large come and go:
+// it then keeps what is freed, up to as much again, instead of having the kernel take it back and clear it
+// anew. Whoever freed nothing so large would pay for each page of a call's temporaries, call after call.
+// Never touched.
 void make_and_free(std::uint64_t bytes) {
     void* volatile block = std::malloc(bytes);
     std::free(block);

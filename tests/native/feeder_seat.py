@@ -100,7 +100,7 @@ def python_function(source: str) -> Iterator[Seat]:
     module = d.room() / f"module{abs(hash(source))}.py"
     module.write_text(source)
     code = Path(feeder.__file__).with_name("python_worker.py")
-    numbers = ["{socket}", "{input}", "{output}", str(d.REGION), str(d.REGION), "0", "0"]
+    numbers = ["{socket}", "{input}", "{output}", str(d.REGION), str(d.REGION), "0", "0", "0"]
     mode = ["exec", "--", sys.executable, "-I", "-S", str(code), *numbers, str(module), "solve", "", "numpy"]
     mode.append(str(Path(np.__file__).parents[1]))
     with d.worker(d.PLAIN, mode, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"}) as worker:

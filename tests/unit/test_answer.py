@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from outpace.answer import MAX_FILE_BYTES, Answer, Unusable, parse, render
 from outpace.task import Build, Entry, Task
 from outpace.task.candidate import Candidate, reference
+from outpace.task.lines import has_lone_return
 
 SOURCE = "int one(void) {\n    return 1;\n}\n"
 ANALYSIS = "The loop waits for memory: every load misses the cache."
@@ -60,7 +61,9 @@ EDIT = "### EDIT: k.c\n```\n<<<<<<< SEARCH\n    return 1;\n=======\n    return 2
 
 def test_a_whole_file_is_read_with_its_analysis_and_design() -> None:
     answer = read(wrap(WHOLE))
-    assert answer == Answer(ANALYSIS, DESIGN, Candidate({"k.c": "int one(void) { return 1; }\n"}, ("-O2",)))
+    assert answer == Answer(
+        ANALYSIS, DESIGN, Candidate({"k.c": "int one(void) { return 1; }\n"}, ("-O2",)), reference(TASK)
+    )
 
 
 def test_edits_apply_to_the_default_parent() -> None:
@@ -339,6 +342,9 @@ def test_a_rendered_candidate_is_parsed_back(
         else parse(reply, TWO, {}, parent if with_parent else other)
     )
     assume(with_parent or candidate != other)
+    if has_lone_return(k) or has_lone_return(h):
+        assert isinstance(answer, Unusable)
+        return
     assert isinstance(answer, Answer), (answer, reply)
     assert answer.candidate == candidate
     assert answer.candidate.hash == candidate.hash
@@ -354,21 +360,22 @@ def test_a_rendered_candidate_is_parsed_back(
         (SOURCE, ""),
         ("", SOURCE),
         ("a\r\nb\n", "a\nb\r\nc"),
-        ("a\r\r\nb\n", "a\r\r\nc\n"),
         ("=======\nTitle\n=======\n", "=======\nOther\n=======\n"),
     ],
 )
 def test_a_change_of_line_ends_or_markers_survives_rendering(old: str, new: str) -> None:
     parent, candidate = Candidate({"k.c": old}, ("-O2",)), Candidate({"k.c": new}, ("-O2",))
     answer = parse(render(candidate, parent, ANALYSIS, DESIGN), TASK, {}, parent)
-    assert answer == Answer(ANALYSIS, DESIGN, candidate)
+    assert answer == Answer(ANALYSIS, DESIGN, candidate, parent)
 
 
 def test_headings_and_fences_in_rendered_prose_do_not_divide_the_reply() -> None:
     candidate = Candidate({"k.c": "int x;\n"}, ("-O2",))
     analysis = f"{ANALYSIS}\n## Algorithm Design\n```"
     answer = read(render(candidate, None, analysis, "## Performance Analysis\n~~~"))
-    assert answer == Answer(f"{ANALYSIS}\n\\## Algorithm Design\n\\```", "\\## Performance Analysis\n\\~~~", candidate)
+    assert answer == Answer(
+        f"{ANALYSIS}\n\\## Algorithm Design\n\\```", "\\## Performance Analysis\n\\~~~", candidate, reference(TASK)
+    )
 
 
 def test_rendering_against_a_parent_shows_the_change_and_not_the_file() -> None:

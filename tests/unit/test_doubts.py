@@ -155,6 +155,20 @@ def test_at_the_end_of_its_range_the_reference_is_asked_about_steps_to_one_side(
     settle(found, [each for each in many if each is not None])
 
 
+def test_a_reference_that_wants_order_is_asked_about_steps_of_all_numbers_together() -> None:
+    times = {"x": [1e16, 1e16, -1e16, -1e16, 1.0]}
+
+    def ask(inputs: Sequence[Any]) -> list[Any]:
+        if any(given["x"][0] != given["x"][1] for given in inputs):
+            raise HarnessError("two times that are one are two")
+        return [sum(given["x"]) for given in inputs]
+
+    found = doubts(ask)
+    doubt = found.check({"x": np.array(times["x"])}, 3.0, sum(times["x"]))
+    assert doubt is not None
+    settle(found, [doubt])
+
+
 def test_when_doubts_have_taken_long_all_is_asked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judging, "PATIENT", 0.0)
     reference = Reference()

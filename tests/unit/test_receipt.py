@@ -188,7 +188,7 @@ def resealed(content: bytes, **flags: object) -> bytes:
     body = json.loads(content)
     body["flags"] |= flags
     del body["sha256"]
-    return json.dumps({**body, "sha256": receipts._seal(body)}).encode()
+    return json.dumps({**body, "sha256": receipts._seal(body)}, indent=1, sort_keys=True).encode() + b"\n"
 
 
 @pytest.mark.parametrize(
@@ -211,6 +211,30 @@ def test_a_forged_share_is_refused_unless_the_figures_are_forged_with_it(
     else:
         with pytest.raises(ReceiptError, match=why):
             unpacked(content, Path("x"))
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        lambda text: text.replace("{", '{"claim": {"ratio": 50.0, "low": 49.0, "high": 51.0},', 1),
+        lambda text: text.replace("{", '{"headline": "50x, confirmed",', 1),
+        lambda text: text.replace("\n", " ", 1),
+    ],
+)
+def test_a_receipt_says_nothing_but_what_is_read_in_it(more: Callable[[str], str]) -> None:
+    content = packed(made(Candidate({"sum.c": FASTER}, ("-O3",)), None)).decode()
+    assert unpacked(content.encode(), Path("x"))
+    with pytest.raises(ReceiptError, match="altered"):
+        unpacked(more(content).encode(), Path("x"))
+
+
+def test_more_buckets_than_a_judge_makes_are_not_reckoned_with() -> None:
+    body = json.loads(packed(made(Candidate({"sum.c": FASTER}, ("-O3",)), None)))
+    body["buckets"] *= 1000
+    del body["sha256"]
+    content = json.dumps({**body, "sha256": receipts._seal(body)}, indent=1, sort_keys=True).encode() + b"\n"
+    with pytest.raises(ReceiptError, match="no judge makes more than"):
+        unpacked(content, Path("x"))
 
 
 def test_what_is_flags_alone_cannot_be_sealed_as_anything_else() -> None:

@@ -27,6 +27,8 @@ from outpace.task.file import make_task
 FORMAT = 5
 # A receipt of a long run holds some hundred kilobytes; more than this is not a receipt.
 _SIZE_LIMIT = 64 << 20
+# More than any judge makes: twice as many buckets as are ever looked at, each up to three times, some of them long.
+_MOST_BUCKETS, _MOST_TURNS = 256, 1000
 
 
 class FlagsShare(StrEnum):
@@ -182,7 +184,11 @@ def unpacked(content: bytes, path: Path) -> Receipt:
             )
         if body.pop("sha256", "") != _seal(body):
             raise ReceiptError(f"{path} was altered or cut: its content does not match its hash")
-        return _receipt(path, body)
+        receipt = _receipt(path, body)
+        # Whoever reads the file may read other words than a program does: a key that is there twice, or is not ours.
+        if packed(receipt) != content:
+            raise ReceiptError(f"{path} was altered: it says more than the receipt that is in it")
+        return receipt
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise ReceiptError(
             f"{path} is not a receipt, which is JSON ({error}): give the file that a run wrote"
@@ -208,7 +214,7 @@ def _receipt(path: Path, body: dict[str, Any]) -> Receipt:
         task=task,
         candidate=candidate,
         speed_up=_speed_up(body["claim"]),
-        buckets=tuple(_bucket(row) for row in body["buckets"]),
+        buckets=_buckets(body["buckets"]),
         best_flags=tuple(flags["best"]),
         flags_alone=_read_evidence(flags["alone"]),
         over_best_flags=_read_evidence(flags["over"]),
@@ -273,7 +279,7 @@ def _evidence_row(evidence: Evidence | None) -> dict[str, Any] | None:
 def _read_evidence(row: dict[str, Any] | None) -> Evidence | None:
     if row is None:
         return None
-    return Evidence(_speed_up(row["speed_up"]), tuple(_bucket(bucket) for bucket in row["buckets"]))
+    return Evidence(_speed_up(row["speed_up"]), _buckets(row["buckets"]))
 
 
 def _speed_up(row: dict[str, Any]) -> SpeedUp:
@@ -293,6 +299,13 @@ def _bucket_row(bucket: Bucket) -> dict[str, Any]:
         "span": bucket.span,
         "block": bucket.block,
     }
+
+
+def _buckets(rows: list[dict[str, Any]]) -> tuple[Bucket, ...]:
+    # What follows takes time and memory by the square of them.
+    if len(rows) > _MOST_BUCKETS:
+        raise ValueError(f"{len(rows)} buckets; no judge makes more than {_MOST_BUCKETS}")
+    return tuple(_bucket(row) for row in rows)
 
 
 def _bucket(row: dict[str, Any]) -> Bucket:
@@ -323,8 +336,8 @@ def _life_row(life: Life) -> dict[str, Any]:
 
 def _life(row: Mapping[str, Any]) -> Life:
     turns, asides = (tuple(map(_sample, row[name])) for name in ("turns", "asides"))
-    if not turns:
-        raise ValueError("a process without timed turns")
+    if not 1 <= len(turns) <= _MOST_TURNS or len(asides) > _MOST_TURNS:
+        raise ValueError(f"a process with {len(turns)} timed turns and {len(asides)} others")
     opening, late = _sample(row["opening"]), _sample(row["late"])
     if late.calls > opening.calls or late.cpu > opening.cpu or late.wall > opening.wall:
         raise ValueError("of an opening the second half is more than all of it")

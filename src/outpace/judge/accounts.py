@@ -192,7 +192,8 @@ def _harm(buckets: Sequence[Bucket], noise: float, *, excuses: bool, parallel: b
     """How much of the log ratio is what the candidate did to the reference, and no speed of its own.
 
     A candidate can empty the caches, or throw out of them what both sides map, such as the pages of libraries. What the
-    reference then takes longer passes in the course of a block. So no figure is larger than that of the second halves.
+    reference then takes longer passes in the course of a block. So no figure is larger than that of the second halves,
+    neither of the usual one nor of all together: what is done in some processes only moves the one and not the other.
     At a first look the median of few is uncertain there; what is smaller than its error is no harm.
     """
     turns = [[bucket.reference.turns, bucket.candidate.turns] for bucket in buckets]
@@ -206,7 +207,8 @@ def _harm(buckets: Sequence[Bucket], noise: float, *, excuses: bool, parallel: b
     )
     gained = np.log(whole[:, 0] / whole[:, 1]) - np.log(late[:, 0] / late[:, 1])
     if not excuses:
-        return max(_claimed(gained), 0.0)
+        together = np.log(whole[:, 0].sum() / whole[:, 1].sum()) - np.log(late[:, 0].sum() / late[:, 1].sum())
+        return max(_claimed(gained), float(together), 0.0)
     error = MEDIAN_ERROR * _spread(gained) / math.sqrt(len(gained))
     return max(_beyond(float(np.median(gained)) - error, noise / math.sqrt(len(gained))), 0.0)
 

@@ -109,7 +109,7 @@ class Blank:
         """
         size, dtype = self._numbers[at]
         element = np.dtype(f"u{_real(dtype)}") if dtype.kind in "fc" else np.dtype(f"u{dtype.itemsize}")
-        unit = element.itemsize if dtype.kind in "fc" else min(_WORD, size)
+        unit = element.itemsize if dtype.kind in "fc" else _WORD
         whole = size // unit * unit
         found = answer.reshape(-1).view(np.uint8)
         before = np.frombuffer(self.content, np.uint8, size, at)

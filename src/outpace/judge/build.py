@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import socket
+import stat
 import subprocess
 import threading
 import time
@@ -66,18 +67,28 @@ def lay_out(files: Mapping[str, bytes], folder: Path) -> None:
 def seal(folder: Path) -> None:
     """Make a built folder readable by anyone and owned by us again, so that no later candidate can change it."""
     _give(folder, 0)
-    for path in [folder, *folder.rglob("*")]:
-        if path.is_symlink():
-            # A link could point a later, more privileged reader anywhere.
-            path.unlink()
-        else:
-            path.chmod(0o755 if path.is_dir() or os.access(path, os.X_OK) else 0o644)
+    folder.chmod(0o755)
+    # By descriptors, whatever names come to mean meanwhile: nothing that is changed here was reached through a link.
+    for _, folders, files, place in os.fwalk(folder):
+        for name in (*folders, *files):
+            here = os.open(name, os.O_PATH | os.O_NOFOLLOW, dir_fd=place)
+            try:
+                mode = os.fstat(here).st_mode
+                if stat.S_ISLNK(mode):
+                    # A link could point a later, more privileged reader anywhere.
+                    os.unlink(name, dir_fd=place)
+                else:
+                    Path(f"/proc/self/fd/{here}").chmod(0o755 if stat.S_ISDIR(mode) or mode & 0o111 else 0o644)
+            finally:
+                os.close(here)
 
 
 def _give(folder: Path, uid: int) -> None:
     if os.getuid() == 0:
-        for path in [folder, *folder.rglob("*")]:
-            os.chown(path, uid, uid, follow_symlinks=False)
+        os.chown(folder, uid, uid, follow_symlinks=False)
+        for _, folders, files, place in os.fwalk(folder):
+            for name in (*folders, *files):
+                os.chown(name, uid, uid, dir_fd=place, follow_symlinks=False)
 
 
 def _run(kind: JailKind, plan: BuildPlan, folder: Path, command: tuple[str, ...]) -> None:
@@ -114,6 +125,9 @@ def _run(kind: JailKind, plan: BuildPlan, folder: Path, command: tuple[str, ...]
         )
         theirs.close()
         output, limit = _communicate(process, plan, folder)
+        # The jail may say that it has ended before the last of its processes has.
+        if group is not None and not group.empty():
+            raise HarnessError(f"processes of {command[0]} in the jail cannot be killed: run `outpace doctor`")
         # A build may have locked its own folder, which we still have to enter.
         folder.chmod(0o755)
         if limit:

@@ -15,6 +15,8 @@ _serial = itertools.count()
 
 # Kernel memory of a group below this is not worth the time it takes to give back.
 _REMEMBERED_MOST = 16 << 20
+# How long a killed process may take to be gone.
+_DYING_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,8 @@ class Cgroup:
     def entrance(self, command: list[str]) -> list[str]:
         """The command that enters the group, then becomes `command`; entering after its start would race its forks."""
         joins = "".join(f'echo $$ > "${number}" && ' for number in range(1, len(self.folders) + 1))
-        script = f'{joins}shift {len(self.folders)} && exec "$@"'
+        # A shell remembers where it was started, and what it starts need not know.
+        script = f'{joins}shift {len(self.folders)} && unset PWD OLDPWD && exec "$@"'
         return [
             "/bin/sh",
             "-c",
@@ -81,6 +84,15 @@ class Cgroup:
             kernel = int((self.folders[0] / "memory.kmem.usage_in_bytes").read_text())
             return int(rows["rss"]) + int(rows["shmem"]) + kernel
         return 0
+
+    def empty(self) -> bool:
+        """Kill whatever is left inside; whether nothing is, as far as can be seen."""
+        until = time.monotonic() + _DYING_SECONDS
+        while any(_kill_members(folder) for folder in self.folders):
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.002)
+        return True
 
     def remove(self) -> None:
         """Kill whatever is left inside and remove the folders."""
@@ -125,13 +137,17 @@ def remove_stale() -> None:
                     folder.rmdir()
 
 
-def _kill_members(folder: Path) -> None:
+def _kill_members(folder: Path) -> int:
+    """How many there were."""
+    members: list[str] = []
     with contextlib.suppress(OSError):
-        for line in (folder / "cgroup.procs").read_text().split():
+        members = (folder / "cgroup.procs").read_text().split()
+        for line in members:
             # 0 stands for a process of another pid namespace; to kill that would be to kill our own group.
             with contextlib.suppress(ProcessLookupError):
                 if int(line) > 0:
                     os.kill(int(line), 9)
+    return len(members)
 
 
 def _make(folder: Path, made: list[Path]) -> None:

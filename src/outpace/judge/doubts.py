@@ -126,9 +126,9 @@ class Doubts:
         """Show each doubt the reference's answers to variants, all asked in one process, and say whose could be asked.
 
         A step may take a number over a bound that the reference relies on. Then all are asked with steps to one side,
-        toward zero or away from it, and where that fails too in two halves.
+        toward zero or away from it, or with all numbers of an array together, and where that fails too in two halves.
         """
-        ways: tuple[Way, ...] = ("either", "inward", "outward")
+        ways: tuple[Way, ...] = ("either", "inward", "outward", "together")
         for way in ways:
             if self._vain < VAIN and self._asked(doubts, count, way):
                 return [True] * len(doubts)

@@ -15,8 +15,9 @@ import numpy.typing as npt
 NUDGES = 8
 
 
-# Up or down by chance; or, by chance, toward zero or not at all; or away from it or not at all.
-Way = Literal["either", "inward", "outward"]
+# Up or down by chance; or, by chance, toward zero or not at all; or away from it or not at all; or all numbers of an
+# array up, or all of them down, so that what is in order stays so and what is equal stays equal.
+Way = Literal["either", "inward", "outward", "together"]
 
 
 def variants(
@@ -29,7 +30,8 @@ def variants(
 def nudged(value: Any, rng: np.random.Generator, way: Way = "either") -> Any:
     """The value with every floating number in it moved by one rounding step, up or down at random.
 
-    A number at the end of what a function takes, as 1 is for an arc sine, may go one way only: inward, or outward.
+    A number at the end of what a function takes, as 1 is for an arc sine, may go one way only: inward, or outward. And
+    times that never go back, with the same one twice, may go up or down together only.
 
     Zeros stay: they mostly mean "nothing there", and the step after a zero is no rounding error of anything. So do
     subnormal numbers, of which a step may be all, and what is not finite. No number becomes one of these.
@@ -68,14 +70,15 @@ def _array(array: npt.NDArray[Any], rng: np.random.Generator, way: Way) -> npt.N
     if array.dtype.kind != "f":
         return array
     infinity = array.dtype.type(math.inf)
-    drawn = rng.integers(0, 2, array.shape, dtype=np.uint8).astype(bool)
-    up = drawn if way == "either" else (array < 0) == (way == "inward")
+    drawn = rng.integers(0, 2, () if way == "together" else array.shape, dtype=np.uint8).astype(bool)
+    drawn = np.broadcast_to(drawn, array.shape)
+    up = drawn if way in ("either", "together") else (array < 0) == (way == "inward")
     # Overflow and underflow are what is looked for here, not a fault.
     with np.errstate(all="ignore"):
         first = np.nextafter(array, np.where(up, infinity, -infinity))
         other = np.nextafter(array, np.where(up, -infinity, infinity))
         moved = np.where(_normal(first), first, other)
-        goes = _normal(array) & (drawn | (way == "either"))
+        goes = _normal(array) & (drawn | (way in ("either", "together")))
         kept: npt.NDArray[Any] = np.where(goes, moved, array).astype(array.dtype, copy=False)
     return kept
 

@@ -17,9 +17,9 @@ from outpace.errors import TaskError
 
 T = TypeVar("T")
 # The checks of a verdict may take this long before they are held against the reference's own, ...
-SECONDS = 10.0
+SECONDS = 20.0
 # ... and from then on so many times as long as over the reference's own answer, ...
-TIMES = 100
+TIMES = 10
 # ... for which a check may take this long.
 OWN_SECONDS = 60.0
 # How often the thread looks; a check may go on for this long beyond its end.

@@ -19,7 +19,7 @@ import numpy as np
 
 from outpace.domains.base import Input
 from outpace.judge import statistics
-from outpace.judge.accounts import LONG_LIVES, reckon
+from outpace.judge.accounts import LONG_LIVES, clock, reckon
 from outpace.judge.feeder import Lot
 from outpace.judge.inputs import edge_inputs
 from outpace.judge.interview import Interview
@@ -77,8 +77,8 @@ class _Both:
     def samples(self, side: int) -> list[Sample]:
         return [each[side].sample for each in self.heard]
 
-    def seconds(self, side: int) -> float:
-        return sum(sample.cpu for sample in self.samples(side)) / 1e9
+    def seconds(self, side: int, *, parallel: bool) -> float:
+        return sum(clock(sample, parallel=parallel) for sample in self.samples(side)) / 1e9
 
 
 @dataclass
@@ -165,7 +165,8 @@ class Stopwatch:
             for block in self._asked(pair, blocks, span):
                 openings.add(*block.heard)
                 held = held or [pair.held()]
-                if span is Span.LONG and openings.seconds(1) > HOPELESS * plan.seconds * lengths.opening:
+                spent = openings.seconds(1, parallel=self._task.limits.parallel)
+                if span is Span.LONG and spent > HOPELESS * plan.seconds * lengths.opening:
                     break  # were all the rest done in no time, it would still be no gain
             blocks = [
                 partial(

@@ -417,8 +417,8 @@ def _states(pid: int) -> list[str]:
 
 def _state(process: Path) -> str:
     try:
-        # The name before it may hold any letter and bracket.
-        return (process / "stat").read_text().rpartition(")")[2].split()[0]
+        # The name before it, which a process gives itself, may hold any bytes and brackets.
+        return (process / "stat").read_bytes().rpartition(b")")[2].split()[0].decode("ascii", "replace")
     except (OSError, IndexError):
         return "?"
 

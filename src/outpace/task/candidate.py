@@ -54,7 +54,11 @@ def forbidden_change(task: Task, candidate: Candidate) -> str:
             return f"{name} is missing from the candidate"
         if not candidate.files[name].isascii() and _half_letter(candidate.files[name]):
             return f"{name} holds half a letter (a lone surrogate), which no file can"
-        if name.endswith(".py") and (_encoding(candidate.files[name]) not in ("utf-8", _encoding(task.text(name)))):
+        if has_lone_return(candidate.files[name]) and not has_lone_return(task.text(name)):
+            # Whether a line ends there is for each compiler to say, and so what is a comment.
+            return f"{name} holds a carriage return without a newline after it; end lines with a newline"
+        # Whatever it is called: any program may be given to Python.
+        if _encoding(candidate.files[name]) not in ("utf-8", _encoding(task.text(name))):
             return f"{name} names an encoding of its own in its first two lines; sources are UTF-8"
         if has_regions(task.text(name)) and (reason := _outside_regions(candidate.files[name], task.text(name))):
             return f"{name} {reason}"

@@ -179,6 +179,28 @@ def test_when_doubts_have_taken_long_all_is_asked_at_once(monkeypatch: pytest.Mo
         settle(found, [doubtful(1e9, found)])
 
 
+def test_of_large_answers_few_are_asked_for_at_once() -> None:
+    size = 1 << 20
+    expected = np.ones(size)
+    got = expected.copy()
+    got[7] = 1 + 1e-6
+    asked = []
+
+    def ask(inputs: Sequence[Any]) -> list[Any]:
+        asked.append(len(inputs))
+        return [
+            np.full(size, 1 + 1e-6 * (at % 3 - 1)) if at % (1 + TURNS[0]) else expected for at in range(len(inputs))
+        ]
+
+    found = doubts(ask)
+    for _ in range(9):
+        doubt = found.check({"x": [1.0]}, got, expected)
+        assert doubt is not None
+        found.keep(doubt, 1e-6)
+    found.settle(100.0)
+    assert max(asked) * expected.nbytes <= judging.BYTES
+
+
 class Slow(Reference):
     """Takes a while over each call."""
 

@@ -63,7 +63,7 @@ def disagreement(
     doubted = list(_doubted(right, found, rule))
     if not doubted:
         return ""
-    spots = Spots(right.form, doubted, rule.told, step)
+    spots = Spots(right, doubted, rule.told, step)
     if excuse is None or not tolerance or spots.hopeless:
         return spots.reason()
     return excuse(spots)

@@ -27,8 +27,8 @@ from outpace.judge.spots import ROUNDS, Spots
 from outpace.judge.verdict import Outcome
 from outpace.judge.worker import Failed
 
-# Variants that are asked about at once take no more memory than this, answers included.
-BYTES = 64 << 20
+# Variants that are asked about at once take no more memory than this, answers included, unless it be those of one.
+BYTES = 128 << 20
 # How many variants each turn asks about: two excuse most of what is right, the others are for what is left.
 TURNS = (2, NUDGES - 2, *[NUDGES] * (ROUNDS - 1))
 # In one turn instead, where there is no more time: so many excuse nearly all that is right.
@@ -156,7 +156,7 @@ class Doubts:
 
 def _fitting(doubts: Sequence[Doubt]) -> list[Doubt]:
     """As many of the first of these as there is memory for at once, one at least."""
-    sizes = itertools.accumulate(NUDGES * each.nbytes for each in doubts)
+    sizes = itertools.accumulate((1 + NUDGES) * each.asking for each in doubts)
     return list(doubts[: max(sum(size <= BYTES for size in sizes), 1)])
 
 

@@ -41,6 +41,11 @@ class Doubt:
         """About what keeping it takes."""
         return weight(self.given) + self.spots.nbytes
 
+    @property
+    def asking(self) -> int:
+        """About what asking about one variant takes: its input and its answer."""
+        return self.nbytes + self.spots.answer_bytes
+
 
 class DrawnDoubts:
     """The doubts of one pair, as many as are looked into."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -14,6 +15,8 @@ import numpy.typing as npt
 # none of eight it seldom does.
 NUDGES = 8
 
+
+_STAYING = {type(None), bool, int, str, bytes}
 
 # Up or down by chance; or, by chance, toward zero or not at all; or away from it or not at all; or all numbers of an
 # array up, or all of them down, so that what is in order stays so and what is equal stays equal.
@@ -36,16 +39,44 @@ def nudged(value: Any, rng: np.random.Generator, way: Way = "either") -> Any:
     Zeros stay: they mostly mean "nothing there", and the step after a zero is no rounding error of anything. So do
     subnormal numbers, of which a step may be all, and what is not finite. No number becomes one of these.
     """
+    floats: list[float] = []
+    _gather(value, floats)
+    # All at once, for one by one a long list would take a second.
+    moved = iter(_array(np.array(floats), rng, way).tolist() if floats else ())
+    return _moved(value, moved, rng, way)
+
+
+def _gather(value: Any, floats: list[float]) -> None:
+    if type(value) is float:
+        floats.append(value)
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            _gather(item, floats)
+    elif isinstance(value, (list, tuple)):
+        kinds = set(map(type, value))
+        if kinds == {float}:
+            floats.extend(value)
+        elif not kinds <= _STAYING:
+            for item in value:
+                _gather(item, floats)
+
+
+def _moved(value: Any, floats: Iterator[float], rng: np.random.Generator, way: Way) -> Any:
+    if type(value) is float:
+        return next(floats)
     if isinstance(value, np.ndarray):
         return _array(value, rng, way)
-    if isinstance(value, (complex, np.inexact)) and not isinstance(value, float):
+    if isinstance(value, (complex, np.inexact)):
         return type(value)(_array(np.asarray(value), rng, way)[()])
-    if isinstance(value, float):
-        return float(_array(np.asarray(value), rng, way)[()])
     if isinstance(value, Mapping):
-        return {key: nudged(item, rng, way) for key, item in value.items()}
+        return {key: _moved(item, floats, rng, way) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return type(value)([nudged(item, rng, way) for item in value])
+        kinds = set(map(type, value))
+        if kinds <= _STAYING:
+            return value
+        if kinds == {float}:
+            return type(value)(itertools.islice(floats, len(value)))
+        return type(value)([_moved(item, floats, rng, way) for item in value])
     return value
 
 

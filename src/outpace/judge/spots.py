@@ -159,9 +159,11 @@ class Spot:
 class Spots:
     """All numbers of an answer that are in doubt."""
 
-    def __init__(self, form: list[Any], spots: Sequence[Spot], told: Callable[[float], str], step: float = 0.0) -> None:
-        """`form` is the answer's, `told` says what may be off, and `step` is the input's coarsest rounding step."""
-        self._form, self._spots, self._told, self._step = form, spots, told, step
+    def __init__(self, whole: Flat, spots: Sequence[Spot], told: Callable[[float], str], step: float = 0.0) -> None:
+        """`whole` is the right answer, `told` says what may be off, `step` is the input's coarsest rounding step."""
+        self._form, self._spots, self._told, self._step = whole.form, spots, told, step
+        # Of all its numbers, about: what another answer takes.
+        self.answer_bytes = sum(part.values.nbytes for part in whole.parts.values()) + 8 * len(whole.form)
 
     def see(self, answer: Any) -> None:
         """Take note of the reference's answer to another variant of the input; one of another form tells nothing."""

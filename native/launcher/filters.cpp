@@ -165,6 +165,9 @@ std::vector<sock_filter> program_filter(const ProgramRights& rights) {
     policy.always(allow, computing);
     policy.always(allow, looking);
     policy.always(allow, programs);
+    // Its flags lie in memory, where a filter cannot see them; one of them asks what the kernel remembers and
+    // leaves no trace. C libraries do without it.
+    policy.always(refuse(ENOSYS), {__NR_openat2});
     // Room that is made and never written to reads as zeros, which whoever reads them has to make. Programs
     // know this answer from file systems that cannot do it, and write zeros themselves.
     policy.always(refuse(EOPNOTSUPP), {__NR_fallocate});
@@ -195,6 +198,8 @@ std::vector<sock_filter> loading_filter(bool threads) {
 std::vector<sock_filter> calling_filter(bool threads) {
     Policy policy{{}, trap};
     add_worker_rules(policy, threads);
+    // Of an open descriptor alone, as printf asks. A name that is looked up stays in the kernel's memory.
+    policy.depends(__NR_newfstatat, {when_all_bits(3, AT_EMPTY_PATH, allow)}, trap);
     if (threads) {
         // Threaded code asks how many processors there are, and C libraries look for that in /sys. Refused,
         // they count the affinity mask instead. Single-threaded code has no such excuse.

@@ -24,7 +24,7 @@ namespace outpace::system_calls {
 
 // What computing takes: memory, clocks, threads' own affairs, and descriptors that are open already.
 inline const std::vector<int> computing = {
-    __NR_read, __NR_write, __NR_readv, __NR_writev, __NR_lseek, __NR_fstat, __NR_newfstatat, __NR_close,
+    __NR_read, __NR_write, __NR_readv, __NR_writev, __NR_lseek, __NR_fstat, __NR_close,
     __NR_sendto, __NR_recvfrom, __NR_recvmsg,
     __NR_munmap, __NR_mremap, __NR_mprotect, __NR_brk,
     __NR_futex, __NR_set_robust_list, __NR_rseq, __NR_membarrier, __NR_sched_yield, __NR_exit, __NR_exit_group,
@@ -42,7 +42,7 @@ inline const std::vector<int> computing = {
 // What the dynamic loader and run-time libraries' constructors take on top of that: looking at files.
 // Opening them is not listed, since that depends on how.
 inline const std::vector<int> looking = {
-    __NR_pread64, __NR_preadv, __NR_faccessat, __NR_faccessat2, __NR_readlinkat, __NR_statx, __NR_statfs,
+    __NR_newfstatat, __NR_pread64, __NR_preadv, __NR_faccessat, __NR_faccessat2, __NR_readlinkat, __NR_statx, __NR_statfs,
     __NR_fstatfs, __NR_getdents64, __NR_getcwd, __NR_dup, __NR_mincore,
     __NR_set_tid_address, __NR_get_robust_list, __NR_getuid, __NR_geteuid, __NR_getgid, __NR_getegid,
     __NR_sched_getscheduler, __NR_sched_getparam, __NR_getpriority, __NR_times,
@@ -54,7 +54,7 @@ inline const std::vector<int> looking = {
 // What compilers, shells, CPython and ordinary programs take on top of both.
 inline const std::vector<int> programs = {
     // files
-    __NR_openat, __NR_openat2, __NR_close_range, __NR_dup3, __NR_pipe2, __NR_umask,
+    __NR_openat, __NR_close_range, __NR_dup3, __NR_pipe2, __NR_umask,
     __NR_pwrite64, __NR_pwritev, __NR_sendfile, __NR_copy_file_range,
     __NR_fsync, __NR_fdatasync, __NR_msync, __NR_truncate, __NR_ftruncate, __NR_readahead,
     __NR_flock, __NR_chdir, __NR_fchdir, __NR_mkdirat, __NR_mknodat, __NR_unlinkat, __NR_symlinkat,

@@ -160,6 +160,10 @@ def test_cloning_into_a_namespace_or_beside_oneself_is_refused_even_where_forkin
         ("prctl", (1, 0), -errno.EINVAL, -errno.EINVAL),  # PR_SET_PDEATHSIG
         ("ioctl", (0, 0x5412, 0), -errno.EPERM, -errno.EPERM),  # TIOCSTI
         ("fcntl", (0, 8, 1), -errno.EPERM, -errno.EPERM),  # F_SETOWN
+        ("fcntl", (0, 1036, 0), -errno.EPERM, -errno.EPERM),  # F_SET_RW_HINT, which stays with the file
+        ("fcntl", (0, 1, 0), 0, 0),  # F_GETFD
+        ("openat2", (0, 0, 0, 0), -errno.ENOSYS, -errno.ENOSYS),
+        ("ioctl", (0, 0x40086602, 0), -errno.ENOTTY, -errno.ENOTTY),  # FS_IOC_SETFLAGS
         ("setitimer", (0, 0, 0), -errno.EPERM, 0),
         ("timerfd_create", (1, 0), -errno.EPERM, 3),
         ("socketpair", (*SOCKET_UNIX, 0, 0), -errno.EPERM, -errno.EFAULT),

@@ -12,7 +12,7 @@ import pytest
 from conftest import c_task, command_task
 from outpace.judge.accounts import Account, reckon
 from outpace.judge.statistics import hodges_lehmann
-from outpace.judge.verdict import Bucket, Life, Sample, Span
+from outpace.judge.verdict import NONE, Bucket, Life, Sample, Span
 from outpace.task import Limits, Task, Timing
 
 MAKE_INPUT = "def make_input(rng):\n    return {'x': 1}\n"
@@ -116,6 +116,15 @@ def test_a_stock_that_runs_out_shows_in_a_long_life() -> None:
     pairs = [(life(), life(CALL / 10, once=1e8))] * 8
     assert ratio(*pairs, (long(), drained)) < 1.1
     assert ratio(*pairs, (long(), long(CALL / 10, once=1e8))) > 5
+
+
+def test_no_more_is_claimed_than_when_nobody_interrupts() -> None:
+    # Twice as fast after each turn of the other's, and no faster when left alone: as who reads a table in advance.
+    pairs = [(life(), life(CALL / 2))] * 8
+    reference = dataclasses.replace(long(), late=Sample(5000, *(round(5000 * CALL / 3),) * 2, 0))
+    candidate = dataclasses.replace(long(CALL / 2), late=reference.late)
+    assert ratio(*pairs, (reference, dataclasses.replace(candidate, late=NONE))) > 1.8
+    assert ratio(*pairs, (reference, candidate)) == pytest.approx(1.0, abs=0.02)
 
 
 def test_work_in_a_turn_that_is_not_timed_is_once_work() -> None:

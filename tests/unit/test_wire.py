@@ -243,6 +243,23 @@ def test_an_array_with_memory_of_its_own_is_fetched_and_of_a_part_of_another_a_c
             assert np.shares_memory(fetched, own) == (array is own) and np.array_equal(fetched, array)
 
 
+def test_an_array_of_another_shape_is_its_own_while_nobody_holds_the_first() -> None:
+    def fetched(array: np.ndarray) -> np.ndarray:
+        apart: list[tuple[int, int, np.ndarray]] = []
+        wire.pack_into(array, memoryview(bytearray(2_000_000)), 0, apart)
+        ((_, _, found),) = apart
+        return found
+
+    alone = np.ones(100_000).reshape(100, 1000)
+    assert fetched(alone) is alone
+    held = np.ones(100_000)
+    shaped = held.reshape(100, 1000)
+    assert not np.shares_memory(fetched(shaped), held)
+    other = np.ones(100_000).reshape(100, 1000)
+    again = other.base.reshape(10, 10_000)  # type: ignore[union-attr]
+    assert not np.shares_memory(fetched(other), again)
+
+
 class Counted(list[int]):
     """Counts how often it is copied."""
 

@@ -50,6 +50,8 @@ OWN_NOISE = 3.0
 MEDIAN_ERROR = 1.25
 # By how much a process may be faster or slower than others by chance, by where its memory lies, say (log ratio).
 PROCESS_NOISE = 0.01
+# A claim may be so much more (log ratio) than the figure of both sides when nobody interrupts them: less is noise.
+UNSETTLED = 0.03
 # Long processes that are asked where the first is no win by itself, or where memory grew in most short ones.
 LONG_LIVES = 3
 
@@ -364,7 +366,14 @@ def _lasting(long: Sequence[Bucket], lifetime: float, handed: float, *, parallel
 
     seen, after = (opening + turns)[0, 0], (late + turns)[0, 0]
     rest = max(lifetime * len(long) - seen, 0) / after
-    return min(ratio(0), ratio(rest)) if math.isfinite(rest) else ratio(0)
+    whole = min(ratio(0), ratio(rest)) if math.isfinite(rest) else ratio(0)
+    if not late[0, 0]:
+        return whole
+    # Uninterrupted, both have in the caches what they need, whatever it was worth to bring it back after each turn of
+    # the other's.
+    alone = np.maximum(late[:, 1] + late[:, 0] * handed, 1)
+    steady = math.log(alone[0] / alone[1])
+    return steady if steady < whole - UNSETTLED else whole
 
 
 def _spent(samples: Sample | Sequence[Sample], *, parallel: bool) -> Numbers:

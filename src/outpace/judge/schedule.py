@@ -20,6 +20,9 @@ TURNS = 2
 BLOCK, REFILL, CACHED = 2, 100e-9 / 64, 32 << 20
 # What the questions of a block take.
 BLOCK_BYTES = 256 << 20
+# In a long opening a side goes on for so many seconds: as users' programs do, which nobody interrupts, and long enough
+# for what is looked up by chance in a large table to be in the caches again.
+STRETCH = 0.5
 # How much the number of turns of a whole life varies around the plan's.
 TURNS_SPREAD = 1.25
 # Edge cases that one process meets, at most.
@@ -74,6 +77,8 @@ class Plan:
     # Calls over which once-work is spread, and the longest opening for which there is time, in questions.
     lifetime: float = math.inf
     longest: int = 1
+    # Bytes of the largest question or answer.
+    largest: int = 0
     # Timed turns of a whole life, about, and how many of them a side has in a row.
     turns: int = TURNS
     block: int = BLOCK
@@ -131,6 +136,7 @@ def plan_for(task: Task, costs: Costs) -> Plan:
         dearest=max((seconds for _, seconds in costs.edges), default=0.0),
         lifetime=lifetime,
         longest=max(int(longest), 1),
+        largest=costs.largest,
         turns=turns,
         block=max(block, BLOCK),
         note=note,
@@ -153,6 +159,12 @@ def turns_within(life: float, questions: int) -> float:
 def opening_within(life: float, questions: int) -> float:
     """The questions of the longest opening before two timed turns."""
     return life - (TURNS + 1) * SPREAD * questions
+
+
+def stretch(plan: Plan, size: int) -> int:
+    """How many turns of so many questions a side has in a row in a long opening."""
+    room = BLOCK_BYTES / (size * max(plan.largest, 1))
+    return max(math.ceil(min(STRETCH / (size * plan.seconds), room)), 1)
 
 
 def draw_lengths(plan: Plan, rng: np.random.Generator, span: Span) -> Lengths:

@@ -32,6 +32,7 @@ from outpace.judge.schedule import (
     draw_lengths,
     placed,
     plan_for,
+    stretch,
     turn_length,
     with_edges,
 )
@@ -158,12 +159,18 @@ class Stopwatch:
         aside = int(rng.integers(lengths.turns)) if dear else -1
         starts, openings, turns, asides = _Both(), _Both(), _Both(), _Both()
         held: list[tuple[int, int]] = []
+        # Of each row of the opening the second half.
+        settled: list[list[tuple[Heard, Heard]]] = []
         with ask.pair(rng) as pair:
             starts.add(ask.start(pair, ask.lot([], setup), 0.0, first=int(rng.integers(2)), span=span))
             asked = [*([()] * (parts - 1)), edges.pop()]
-            blocks = [partial(self._lots, plan, rng, size, [each]) for each in asked]
-            for block in self._asked(pair, blocks, span):
-                openings.add(*block.heard)
+            # The first part alone: how much memory both hold is looked at behind it.
+            row = stretch(plan, size) if span is Span.LONG else 1
+            rows = [asked[:1], *(asked[at : at + row] for at in range(1, parts, row))]
+            for block in self._asked(pair, [partial(self._lots, plan, rng, size, each) for each in rows], span):
+                for heard in block.heard:
+                    openings.add(heard)
+                settled.append(block.heard[len(block.heard) // 2 :])
                 held = held or [pair.held()]
                 spent = openings.seconds(1, parallel=self._task.limits.parallel)
                 if span is Span.LONG and spent > HOPELESS * plan.seconds * lengths.opening:
@@ -187,7 +194,7 @@ class Stopwatch:
                 tuple(turns.samples(side)),
                 tuple(asides.samples(side)),
                 _together(starts.samples(side)),
-                _together(openings.samples(side)[len(openings.heard) // 2 :]) if span is Span.LONG else NONE,
+                _late(settled, side) if span is Span.LONG else NONE,
             )
             for side in (0, 1)
         )
@@ -299,6 +306,11 @@ class Stopwatch:
 
 def _together(samples: Sequence[Sample]) -> Sample:
     return Sample(*(sum(getattr(each, name) for each in samples) for name in ("calls", "wall", "cpu", "delay")))
+
+
+def _late(settled: Sequence[Sequence[tuple[Heard, Heard]]], side: int) -> Sample:
+    """What a side did late in its opening and late in each row, when the other side's traces in the caches are gone."""
+    return _together([heard[side].sample for row in settled[len(settled) // 2 :] for heard in row])
 
 
 def _growth(openings: _Both, turns: _Both, held: Sequence[tuple[int, int]]) -> float:

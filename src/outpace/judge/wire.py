@@ -106,9 +106,17 @@ def _own(array: Any, apart: list[Any]) -> Any:
 
     Copied to memory as fresh as that of any other array: what is mapped already would be cheaper than to make one.
     """
-    flags = array.flags
-    own = flags.owndata and flags.c_contiguous and not any(array is kept for _, _, kept in apart)
+    own = array.flags.c_contiguous and _alone(array) and not any(array is kept for _, _, kept in apart)
     return array if own else array.copy(order="C")
+
+
+def _alone(array: Any) -> bool:
+    """Whether the array has its elements for itself; one that was given another shape has, if nobody holds the first."""
+    base = array.base
+    if base is None:
+        return bool(array.flags.owndata)
+    whole = type(base) is _array_type and base.flags.owndata and base.nbytes == array.nbytes
+    return whole and sys.getrefcount(base) == 3  # by the array, here, and by the asking
 
 
 def apart_from(value: Any) -> tuple[Any, Found]:

@@ -30,8 +30,6 @@ def plan_within(life: float) -> Plan:
     return Plan(questions, 1e-5, longest=longest, turns=max(int(turns_within(life, questions)), TURNS))
 
 
-@pytest.mark.parametrize("life", [10, 100, 350, 10_000])
-@pytest.mark.parametrize("span", list(Span))
 def test_in_a_long_opening_a_side_goes_on_for_half_a_second_or_as_long_as_there_is_memory() -> None:
     plan = Plan(300, 20e-6, largest=8000)
     assert stretch(plan, 600) * 600 * 20e-6 == pytest.approx(STRETCH, rel=0.05)
@@ -39,6 +37,8 @@ def test_in_a_long_opening_a_side_goes_on_for_half_a_second_or_as_long_as_there_
     assert stretch(Plan(300, 1.0), 600) == 1
 
 
+@pytest.mark.parametrize("life", [10, 100, 350, 10_000])
+@pytest.mark.parametrize("span", list(Span))
 def test_no_process_makes_more_calls_than_its_life_has(life: int, span: Span) -> None:
     plan, rng = plan_within(life), np.random.default_rng(1)
     for _ in range(200):

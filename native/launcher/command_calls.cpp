@@ -1,8 +1,10 @@
 #include "command_calls.hpp"
 
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +17,7 @@
 #include <memory>
 #include <string_view>
 
+#include "devices.hpp"
 #include "failure.hpp"
 
 namespace outpace {
@@ -225,6 +228,7 @@ void CallFolders::restore_above() const {
 
 bool CallFolders::clear() {
     restore_above();
+    forget_device_times();
     return remove_tree(AT_FDCWD, base_.c_str(), deepest);
 }
 
@@ -232,12 +236,14 @@ Descriptor CallFolders::make() {
     if (mkdir(base_.c_str(), 0700) != 0 && errno != EEXIST) {
         return {};
     }
-    std::string path = base_ + '/' + std::to_string(++serial_);
-    while (mkdir(path.c_str(), 0700) != 0) {
-        if (errno != EEXIST) {
-            return {};
-        }
-        path += 'x';  // an earlier call took the name; at some length mkdir refuses and the call has failed
+    // By chance: a number would tell each call how many there were before it.
+    std::uint64_t drawn = 0;
+    if (getrandom(&drawn, sizeof drawn, 0) != sizeof drawn) {
+        return {};
+    }
+    const std::string path = base_ + '/' + std::to_string(drawn);
+    if (mkdir(path.c_str(), 0700) != 0) {
+        return {};
     }
     return Descriptor(open(path.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }

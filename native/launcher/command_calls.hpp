@@ -57,7 +57,6 @@ class CallFolders {
     // The folder that it lies in, as it was found.
     std::string above_;
     struct stat found_ = {};
-    std::uint64_t serial_ = 0;
 };
 
 // Throws Trouble.

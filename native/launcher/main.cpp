@@ -17,6 +17,7 @@
 
 #include "bpf.hpp"
 #include "channel.hpp"
+#include "devices.hpp"
 #include "failure.hpp"
 #include "filters.hpp"
 #include "landlock.hpp"
@@ -74,6 +75,7 @@ std::vector<int> named_descriptors(const Options& options) {
         parent = getppid();
     }
     forbid_core_dumps();
+    forget_device_times();
     // A command's limits hold for each call of it, not for the server that makes them all.
     if (options.mode != Mode::command) {
         apply_limits(options.limits);

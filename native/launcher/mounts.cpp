@@ -22,6 +22,7 @@
 #include <sstream>
 
 #include "descriptor.hpp"
+#include "devices.hpp"
 #include "failure.hpp"
 
 // <sys/mount.h> and <linux/mount.h> clash before glibc 2.37, so the two functions wanted are declared here.
@@ -33,7 +34,6 @@ namespace {
 
 constexpr int detach = 2;  // MNT_DETACH
 constexpr const char* stage_path = "/tmp";
-constexpr const char* devices[] = {"null", "zero", "full", "random", "urandom"};
 
 std::string by_descriptor(int descriptor) {
     return "/proc/self/fd/" + std::to_string(descriptor);

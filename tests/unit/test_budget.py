@@ -9,7 +9,7 @@ from archive_facts import ok
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outpace.archive.records import Trial
+from outpace.archive.records import Asked, Trial
 from outpace.budget import Budget, Spent, exhausted, left
 from outpace.cost import Cost
 from outpace.estimate import TRIALS, Pace, Prices, expect, most_tokens, pace, tokens
@@ -75,7 +75,7 @@ def test_prices_are_for_a_million_tokens() -> None:
 
 def trial(verdict: Verdict | None, cost: Cost, **more: object) -> Trial:
     made = Trial(
-        1, 1, 1, "judged", "p", (), None, "r", "", "", None, verdict, None, None, cost, 0.0, 1.0
+        1, 1, 1, "judged", Asked(1, "p", (), None), None, "r", "", "", None, verdict, None, None, cost, 0.0, 1.0
     )  # fmt: skip
     return replace(made, **more)  # type: ignore[arg-type]
 

@@ -19,7 +19,7 @@ T = TypeVar("T")
 # The checks of a verdict may take this long before they are held against the reference's own, ...
 SECONDS = 20.0
 # ... and from then on so many times as long as over the reference's own answer, ...
-TIMES = 10
+TIMES = 4
 # ... for which a check may take this long.
 OWN_SECONDS = 60.0
 # How often the thread looks; a check may go on for this long beyond its end.

@@ -22,6 +22,8 @@ from outpace.judge.nudge import NUDGES
 # times as much as a rounding step of each of them moves it: some twenty times were seen for sums of 40,000 that cancel.
 # 64 steps are still more than a hundred times finer than the next coarser type.
 MOVEMENTS = 64
+# What is smaller than so many rounding steps of the largest number of an output is rounding, whatever it looks like.
+ROUNDINGS = 128
 # What is further off than so many times what any movement that was seen could excuse is not asked about again.
 FAR = 10
 # The largest of some movements in quarters of them: of errors like those of a sum it is about six times what a quarter
@@ -64,6 +66,8 @@ class Spot:
             self.allowed = np.broadcast_to(allowed, right.shape)[self.places]
             self.right, self.found = self.expected.astype(np.float64), self.got.astype(np.float64)
             self.error = np.abs(self.found - self.right)
+            # What is no larger may be the rounding of the numbers that such a one was made of.
+            self._rounding = ROUNDINGS * float(np.finfo(self.type).eps) * self._scales
             # Which of them are numbers that a float32 can hold, in every answer so far.
             self.single = self.right.astype(np.float32) == self.right
         self.rows: list[Numbers] = []
@@ -93,7 +97,7 @@ class Spot:
             error, allowed = self.error, self.allowed
             if self.rows:
                 stack, share = np.stack(self.rows), self._share(step)
-                movement, jumps = _movement(self.right, stack)
+                movement, jumps = _movement(self.right, stack, self._rounding)
                 allowed = allowed + MOVEMENTS * share * movement
                 nearest = np.minimum(error, np.abs(stack - self.found).min(axis=0))
                 error = np.where(jumps | (share == 1), nearest, error)
@@ -251,13 +255,13 @@ def excused_by(ask: Callable[[], Sequence[Any]]) -> Callable[[Spots], str]:
     return excuse
 
 
-def _movement(right: Numbers, stack: Numbers) -> tuple[Numbers, npt.NDArray[np.bool_]]:
+def _movement(right: Numbers, stack: Numbers, rounding: Numbers) -> tuple[Numbers, npt.NDArray[np.bool_]]:
     """How far each element moves, and whether it jumps: as far as it does in most variants.
 
     Where the reference jumps, as rounding does at a half, it stays in some variants and jumps in others. An answer may
     then be what it is on either side, but not off by many jumps. An element that cancels moves by so few steps of the
-    larger numbers it was made of that it often stays too; but it moves to both sides, and a jump to one. Of few
-    variants nobody can tell: then the least movement counts.
+    larger numbers it was made of that it often stays too; but it moves to both sides, and a jump to one, or by no more
+    than `rounding`. Of few variants nobody can tell: then the least movement counts.
     """
     distances = np.abs(stack - right)
     if len(stack) < NUDGES:
@@ -265,6 +269,7 @@ def _movement(right: Numbers, stack: Numbers) -> tuple[Numbers, npt.NDArray[np.b
     usual = np.percentile(distances, 25, axis=0)
     sides = np.sign(stack - right)
     step = np.where(distances > 0, distances, np.inf).min(axis=0)
-    steps = (usual == 0) & (sides > 0).any(axis=0) & (sides < 0).any(axis=0) & np.isfinite(step)
+    both = (sides > 0).any(axis=0) & (sides < 0).any(axis=0)
+    steps = (usual == 0) & np.isfinite(step) & (both | (step <= rounding))
     movement = np.where(steps, step, np.minimum(distances.max(axis=0), QUARTILES * usual))
     return np.asarray(movement, float), (usual == 0) & ~steps & np.isfinite(step)

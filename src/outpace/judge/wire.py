@@ -111,7 +111,7 @@ def _own(array: Any, apart: list[Any]) -> Any:
 
 
 def _alone(array: Any) -> bool:
-    """Whether the array has its elements for itself; one that was given another shape has, if nobody holds the first."""
+    """Whether the array has its elements for itself; one of another shape has, if nobody holds the first."""
     base = array.base
     if base is None:
         return bool(array.flags.owndata)

@@ -156,7 +156,7 @@ def test_at_the_end_of_its_range_the_reference_is_asked_about_steps_to_one_side(
 
 
 def test_a_reference_that_wants_order_is_asked_about_steps_of_all_numbers_together() -> None:
-    times = {"x": [1e16, 1e16, -1e16, -1e16, 1.0]}
+    times = {"x": [1e16, 1e16, 1.0, -1e16, -1e16]}
 
     def ask(inputs: Sequence[Any]) -> list[Any]:
         if any(given["x"][0] != given["x"][1] for given in inputs):

@@ -31,9 +31,9 @@ def plan_within(life: float) -> Plan:
 
 
 def test_in_a_long_opening_a_side_goes_on_for_half_a_second_or_as_long_as_there_is_memory() -> None:
-    plan = Plan(300, 20e-6, largest=8000)
+    plan = Plan(300, 20e-6, largest=2000)
     assert stretch(plan, 600) * 600 * 20e-6 == pytest.approx(STRETCH, rel=0.05)
-    assert stretch(Plan(300, 20e-6, largest=24 << 20), 4) == 3
+    assert stretch(Plan(300, 20e-6, largest=8 << 20), 4) == 2
     assert stretch(Plan(300, 1.0), 600) == 1
 
 

@@ -34,7 +34,7 @@ TURNS = (2, NUDGES - 2, *[NUDGES] * (ROUNDS - 1))
 # In one turn instead, where there is no more time: so many excuse nearly all that is right.
 AT_ONCE = 2 * NUDGES
 # When all doubts of a verdict together have been asked about for so many seconds, those of a pair have less time.
-PATIENT, HURRIED = 60.0, 0.5
+PATIENT, HURRIED = 30.0, 0.5
 # So many are looked into first, however long that takes, and then as many as there is time for.
 FIRST = 4
 # A pair's doubts may be asked about so often in vain, each time with another process, because the reference fails.
@@ -126,9 +126,9 @@ class Doubts:
         """Show each doubt the reference's answers to variants, all asked in one process, and say whose could be asked.
 
         A step may take a number over a bound that the reference relies on. Then all are asked with steps to one side,
-        toward zero or away from it, or with all numbers of an array together, and where that fails too in two halves.
+        toward zero or away from it, or so that what is in order stays so, and where that fails too in two halves.
         """
-        ways: tuple[Way, ...] = ("either", "inward", "outward", "together")
+        ways: tuple[Way, ...] = ("either", "inward", "outward", "in order")
         for way in ways:
             if self._vain < VAIN and self._asked(doubts, count, way):
                 return [True] * len(doubts)

@@ -18,9 +18,9 @@ NUDGES = 8
 
 _STAYING = {type(None), bool, int, str, bytes}
 
-# Up or down by chance; or, by chance, toward zero or not at all; or away from it or not at all; or all numbers of an
-# array up, or all of them down, so that what is in order stays so and what is equal stays equal.
-Way = Literal["either", "inward", "outward", "together"]
+# Up or down by chance; or, by chance, toward zero or not at all; or away from it or not at all; or, of an array that
+# is in order, all numbers up or all down, so that it stays so and what is equal stays equal.
+Way = Literal["either", "inward", "outward", "in order"]
 
 
 def variants(
@@ -101,17 +101,23 @@ def _array(array: npt.NDArray[Any], rng: np.random.Generator, way: Way) -> npt.N
     if array.dtype.kind != "f":
         return array
     infinity = array.dtype.type(math.inf)
-    drawn = rng.integers(0, 2, () if way == "together" else array.shape, dtype=np.uint8).astype(bool)
+    together = way == "in order" and _in_order(array)
+    drawn = rng.integers(0, 2, () if together else array.shape, dtype=np.uint8).astype(bool)
     drawn = np.broadcast_to(drawn, array.shape)
-    up = drawn if way in ("either", "together") else (array < 0) == (way == "inward")
+    up = drawn if way in ("either", "in order") else (array < 0) == (way == "inward")
     # Overflow and underflow are what is looked for here, not a fault.
     with np.errstate(all="ignore"):
         first = np.nextafter(array, np.where(up, infinity, -infinity))
         other = np.nextafter(array, np.where(up, -infinity, infinity))
         moved = np.where(_normal(first), first, other)
-        goes = _normal(array) & (drawn | (way in ("either", "together")))
+        goes = _normal(array) & (drawn | (way in ("either", "in order")))
         kept: npt.NDArray[Any] = np.where(goes, moved, array).astype(array.dtype, copy=False)
     return kept
+
+
+def _in_order(array: npt.NDArray[Any]) -> bool:
+    steps = array.reshape(-1)
+    return array.size > 1 and bool((steps[1:] >= steps[:-1]).all() or (steps[1:] <= steps[:-1]).all())
 
 
 def _normal(array: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:

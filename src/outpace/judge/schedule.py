@@ -163,7 +163,8 @@ def opening_within(life: float, questions: int) -> float:
 
 def stretch(plan: Plan, size: int) -> int:
     """How many turns of so many questions a side has in a row in a long opening."""
-    room = BLOCK_BYTES / (size * max(plan.largest, 1))
+    # Of the next stretch the questions are there already, and of this one the answers too.
+    room = TURN_BYTES / (size * max(plan.largest, 1))
     return max(math.ceil(min(STRETCH / (size * plan.seconds), room)), 1)
 
 

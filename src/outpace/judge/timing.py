@@ -170,7 +170,7 @@ class Stopwatch:
             for block in self._asked(pair, [partial(self._lots, plan, rng, size, each) for each in rows], span):
                 for heard in block.heard:
                     openings.add(heard)
-                settled.append(block.heard[len(block.heard) // 2 :])
+                settled.append(openings.heard[-((len(block.heard) + 1) // 2) :])
                 held = held or [pair.held()]
                 spent = openings.seconds(1, parallel=self._task.limits.parallel)
                 if span is Span.LONG and spent > HOPELESS * plan.seconds * lengths.opening:

@@ -254,15 +254,16 @@ def read_ledger(folder: Path) -> Ledger:
     numbers = [trial.number for trial in trials]
     if numbers != list(range(1, len(trials) + 1)):
         faults.append(f"trials are numbered {numbers}")
-    if any(trial.state != "judged" for trial in trials[:-1]):
-        faults.append("a trial was left open behind a later one")
+    waiting = [trial.number for trial in trials if trial.state != "judged"]
+    if waiting != numbers[len(numbers) - len(waiting) :] or len(waiting) > REPLIES:
+        faults.append(f"trials {waiting} were left open, of {len(trials)}")
     judged = tuple((trial.id, 1) for trial in trials if trial.state == "judged")
     if verdicts != judged:
         faults.append(f"verdicts per trial are {verdicts}, judged are {judged}")
     return Ledger(trials, verdicts, tuple(faults))
 
 
-KEPT = ("id", "number", "prompt", "exemplars", "parent", "reply", "candidate", "verdict", "confirmation")
+KEPT = ("id", "number", "asked", "reply", "candidate", "verdict", "confirmation")
 
 
 def taken_back(before: Ledger, after: Ledger) -> list[str]:
@@ -271,7 +272,8 @@ def taken_back(before: Ledger, after: Ledger) -> list[str]:
         return [f"{len(before.trials)} trials became {len(after.trials)}"]
     lost = []
     for old, new in zip(before.trials, after.trials, strict=False):
-        for name in KEPT:
+        # Which candidate it started from is known when the reply was read.
+        for name in (*KEPT, *(["parent"] if old.state == "judged" else [])):
             stored, now = getattr(old, name), getattr(new, name)
             if stored is not None and stored != now:
                 lost.append(f"{name} of trial {old.number} changed")
@@ -282,7 +284,7 @@ def moment(folder: Path, pid: int, ledger: Ledger) -> str:
     """What the killed process was at, as its leavings tell."""
     built = [path for path in (folder / "work").glob(f"judge-{pid}-*/*") if path.is_dir()]
     unfinished = [path for path in built if not (path / "outpace-candidate.so").exists()]
-    state = ledger.trials[-1].state if ledger.trials else "judged"
+    state = next((trial.state for trial in ledger.trials if trial.state != "judged"), "judged")
     if unfinished:
         return "building"
     if len(built) > 1:

@@ -1,6 +1,5 @@
 #include "command_calls.hpp"
 
-
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -73,7 +72,8 @@ bool remove_tree(int parent, const char* name, int levels) {
     if (levels == 0) {
         return false;
     }
-    fchmodat(parent, name, 0700, 0);
+    // Where it cannot be unlocked, it cannot be opened either.
+    [[maybe_unused]] const int unlocked = fchmodat(parent, name, 0700, 0);
     Descriptor folder(openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     return folder.open() && empty_folder(std::move(folder), levels - 1) &&
            unlinkat(parent, name, AT_REMOVEDIR) == 0;

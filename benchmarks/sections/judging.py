@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from outpace.judge.verdict import PROTOCOL
-from sections.markdown import made, table
+from sections.markdown import listed, made, table
 
 
 def earlier(result: dict[str, Any], *, short: bool = False) -> str:
@@ -66,6 +66,8 @@ def exploits(result: dict[str, Any]) -> str:
         )
     )
     lead = f"{earlier(result)}Every cheat of `tests/exploits/` against its honest twin. {made(result)}"
+    if others := result.get("others"):
+        lead += f" In {listed(others['jails'])}: {made(others)}"
     return f"## Cheats\n\n{lead}\n\n{table(rows)}\n\n{told} {_timed_again(result['rows'])}"
 
 

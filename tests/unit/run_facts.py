@@ -143,3 +143,18 @@ def begin(
     usual = {"clock": more.pop("clock", lambda: 0.0), "machine": more.pop("machine", HERE)}
     task = more.pop("task", TASK)
     return Run(archive, task, examiner, policy, name=name, seed=7, settings=Settings(**more), budget=budget, **usual)
+
+
+def told(run: Run, *texts: str) -> list[Verdict]:
+    """Ask for a prompt and tell this reply, for each of them."""
+    verdicts = []
+    for text in texts:
+        verdicts.append(run.tell(run.next_prompt().trial, Reply(text, PRICE)))
+    return verdicts
+
+
+def edited(parent: str, old: str, new: str) -> str:
+    """The reply that changes one line of a parent."""
+    edit = f"<<<<<<< SEARCH\n{old}\n=======\n{new}\n>>>>>>> REPLACE\n"
+    head = f"## Performance Analysis\n{ANALYSIS}\n## Algorithm Design\nx\n## Code Implementation\n{parent}"
+    return f"{head}### EDIT: sum.c\n```\n{edit}```\n"

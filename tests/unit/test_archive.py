@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from archive_facts import TASK, WRONG, everything, ok, source, start, tried
+from archive_facts import TASK, WRONG, ok, source, start, tried
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -470,32 +470,3 @@ def test_equal_sources_find_their_verdict_for_the_same_task_and_machine_only(arc
 def test_a_verdict_that_was_too_noisy_is_not_reused(archive: Archive) -> None:
     tried(archive, start(archive), source(1), Verdict(Outcome.TOO_NOISY, "spread 20%"))
     assert archive.find_verdict(TASK.hash, source(1).hash, "x86-16") is None
-
-
-# Copies
-
-
-def test_a_compact_copy_is_one_file_and_reading_it_changes_no_byte(archive: Archive, tmp_path: Path) -> None:
-    tried(archive, start(archive), source(1), ok(2.0))
-    copy = tmp_path / "copies" / "copy.db"
-    archive.compact(copy)
-    content = copy.read_bytes()
-    with Archive.open(copy) as read:
-        assert everything(read) == everything(archive)
-    assert copy.read_bytes() == content
-    assert [file.name for file in copy.parent.iterdir()] == ["copy.db"]
-    with Archive.open(copy) as written:
-        tried(written, written.run("first"), source(2), ok(3.0))
-    with Archive.open(copy) as read:
-        assert len(list(read.trials())) == 2
-
-
-def test_a_copy_takes_the_place_of_no_other_file(archive: Archive, path: Path, tmp_path: Path) -> None:
-    start(archive)
-    precious = tmp_path / "thesis.txt"
-    precious.write_text("years of work " * 20)
-    for target in (precious, path):
-        before = target.read_bytes()
-        with pytest.raises(ArchiveError, match="name another file"):
-            archive.compact(target)
-        assert target.read_bytes() == before

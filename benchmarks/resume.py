@@ -22,7 +22,6 @@ import os
 import random
 import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -33,12 +32,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ledger import Ledger, read_ledger, taken_back
 from outpace import answer, machine
 from outpace.archive import Archive, Trial
 from outpace.budget import Budget
 from outpace.cost import Cost
 from outpace.domains.program import ProgramDomain
-from outpace.errors import ArchiveError
 from outpace.judge import cgroup
 from outpace.judge.jail import best_jail
 from outpace.judge.judge import Judge
@@ -224,62 +223,6 @@ def running(folder: Path, pids: Collection[int]) -> list[str]:
 # What a kill must not change
 
 
-@dataclass(frozen=True)
-class Ledger:
-    """What an archive holds of its run, from a copy, so that the file itself is recovered by the next process."""
-
-    trials: tuple[Trial, ...] = ()
-    verdicts: tuple[tuple[int, int], ...] = ()
-    faults: tuple[str, ...] = ()
-
-
-def read_ledger(folder: Path) -> Ledger:
-    """The state of the archive after a kill, and everything that is wrong with it."""
-    with tempfile.TemporaryDirectory(prefix="outpace-copy-") as copy:
-        for path in folder.glob("archive.sqlite*"):
-            shutil.copy(path, copy)
-        path = Path(copy) / "archive.sqlite"
-        if not path.exists():
-            return Ledger()
-        try:
-            with Archive.open(path) as archive:
-                trials = tuple(archive.trials())
-        except ArchiveError as fault:
-            return Ledger(faults=(str(fault),))
-        with contextlib.closing(sqlite3.connect(path)) as database:
-            faults = [row[0] for row in database.execute("PRAGMA integrity_check") if row[0] != "ok"]
-            faults += [f"dangling {row}" for row in database.execute("PRAGMA foreign_key_check")]
-            query = "SELECT trial, count(*) FROM verdicts WHERE NOT confirmation GROUP BY trial ORDER BY trial"
-            verdicts = tuple(database.execute(query))
-    numbers = [trial.number for trial in trials]
-    if numbers != list(range(1, len(trials) + 1)):
-        faults.append(f"trials are numbered {numbers}")
-    waiting = [trial.number for trial in trials if trial.state != "judged"]
-    if waiting != numbers[len(numbers) - len(waiting) :] or len(waiting) > REPLIES:
-        faults.append(f"trials {waiting} were left open, of {len(trials)}")
-    judged = tuple((trial.id, 1) for trial in trials if trial.state == "judged")
-    if verdicts != judged:
-        faults.append(f"verdicts per trial are {verdicts}, judged are {judged}")
-    return Ledger(trials, verdicts, tuple(faults))
-
-
-KEPT = ("id", "number", "asked", "reply", "candidate", "verdict", "confirmation")
-
-
-def taken_back(before: Ledger, after: Ledger) -> list[str]:
-    """What was stored and is no more, or is otherwise."""
-    if len(after.trials) < len(before.trials):
-        return [f"{len(before.trials)} trials became {len(after.trials)}"]
-    lost = []
-    for old, new in zip(before.trials, after.trials, strict=False):
-        # Which candidate it started from is known when the reply was read.
-        for name in (*KEPT, *(["parent"] if old.state == "judged" else [])):
-            stored, now = getattr(old, name), getattr(new, name)
-            if stored is not None and stored != now:
-                lost.append(f"{name} of trial {old.number} changed")
-    return lost
-
-
 def moment(folder: Path, pid: int, ledger: Ledger) -> str:
     """What the killed process was at, as its leavings tell."""
     built = [path for path in (folder / "work").glob(f"judge-{pid}-*/*") if path.is_dir()]
@@ -335,7 +278,7 @@ def unbroken(phase: Phase) -> Ledger:
     with round_folder(phase.script) as folder:
         if start(folder, phase, 1).wait() != 0:
             raise SystemExit(f"the unbroken run failed: {(folder / 'errors.txt').read_text()[-2000:]}")
-        return read_ledger(folder)
+        return read_ledger(folder, REPLIES)
 
 
 @contextlib.contextmanager
@@ -386,7 +329,7 @@ def one_round(phase: Phase, chance: random.Random, tally: Tally) -> Ledger:
                 status = life(folder, phase, chance, tally, pids)
             else:
                 status = spared(folder, phase, tally, pids)
-            ledger = read_ledger(folder)
+            ledger = read_ledger(folder, REPLIES)
             if status is None:
                 after_kill(folder, pids, ledger, tally)
             for what in (*ledger.faults, *taken_back(known, ledger)):
